@@ -344,6 +344,7 @@ def _explanation_rules(
         release(settings.upstream, settings.feature_gates),
         known if filters is None else filters_named(split_names(filters), known),
         find_policy(policy or settings.policy),
+        frozenset(settings.scheduler_names),
     )
 
 

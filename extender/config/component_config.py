@@ -13,6 +13,7 @@ A configuration; every field is optional and has this default::
     promiseSeconds: 30        # an assumed preemption expires then unless the watch confirms it
     managedResources: []      # as in the extender's entry of KubeSchedulerConfiguration
     pluginConfig: []          # as in a profile of KubeSchedulerConfiguration
+    schedulerNames: []        # of all its profiles; by default that of the pod in the call
     tls:                      # by default none: plain HTTP, on loopback only
       certificate: ""         # PEM files, reloaded when they change
       key: ""
@@ -43,7 +44,8 @@ A configuration; every field is optional and has this default::
       timeoutSeconds: 5       # for a batch of spans, retries included
 
 Two fields repeat what KubeSchedulerConfiguration changes about the filters
-(extender.config.plugin_args lists the fields that are read)::
+(extender.config.plugin_args lists the fields that are read), and one its profiles: kube-scheduler
+counts only the nominations of pods that it schedules::
 
     managedResources:
     - {name: example.com/license, ignoredByScheduler: true}
@@ -53,6 +55,7 @@ Two fields repeat what KubeSchedulerConfiguration changes about the filters
         defaultingType: List
         defaultConstraints:
         - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+    schedulerNames: [default-scheduler, batch-scheduler]
 
 A policy consists of kube-scheduler's named criteria, in any order, and of guards::
 
@@ -186,6 +189,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     promise_seconds: _Seconds = 30.0
     managed_resources: tuple[ManagedResource, ...] = ()
     plugin_config: tuple[PluginConfig, ...] = ()
+    scheduler_names: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] = ()
     tls: TlsConfig | None = None
     allow_plain_http: bool = msgspec.field(default=False, name="allowPlainHTTP")
     limits: ConnectionLimits = ConnectionLimits()

@@ -132,6 +132,7 @@ async def run_server(
         release(config.upstream, config.feature_gates),
         filters_from_config(config),
         find_policy(config.policy),
+        frozenset(config.scheduler_names),
     )
     engine = VectorizedEngine(rules)
     cluster = SchedulerCache(clock.monotonic, engine.follow)

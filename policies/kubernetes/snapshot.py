@@ -24,6 +24,7 @@ from policies.kubernetes.selectors import (
 from policies.kubernetes.storage import NO_STORAGE, PodStorage, Storage
 
 NO_LABELS: Labels = {}
+DEFAULT_SCHEDULER = "default-scheduler"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - how a host port without an address is written, not a bind
 
 
@@ -131,7 +132,8 @@ class Pod:
     terms, ``spread`` hard constraints, ``soft_spread`` whether there are soft ones; ``controller``
     is the controller that owns the pod. ``storage`` is None for a pod without volumes and device
     claims, as most are. ``required_features`` are those that a node has to declare.
-    ``priority_class`` is for display only; no decision reads it.
+    ``priority_class`` is for display only; no decision reads it. ``scheduler_name`` is that of the
+    scheduler that is to place the pod.
     """
 
     namespace: str
@@ -161,6 +163,7 @@ class Pod:
     storage: PodStorage | None = None
     required_features: frozenset[str] = frozenset()
     priority_class: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER
 
     @property
     def key(self) -> str:

@@ -106,11 +106,16 @@ POLICIES: Mapping[str, Policy] = {KUBE_SCHEDULER.name: KUBE_SCHEDULER}
 
 @dataclass(frozen=True, slots=True)
 class SchedulerRules:
-    """The release of kube-scheduler, its in-tree filters, and the policy of a decision."""
+    """The release of kube-scheduler, its in-tree filters, and the policy of a decision.
+
+    ``scheduler_names`` are the names of its profiles, if it has several. Nominations of the pods of
+    other schedulers do not count.
+    """
 
     release: Release = NEWEST
     filters: tuple[Filter, ...] = IN_TREE
     policy: Policy = KUBE_SCHEDULER
+    scheduler_names: frozenset[str] = frozenset()
 
 
 DEFAULT_RULES = SchedulerRules()

@@ -17,7 +17,7 @@ from policies.preemption.decision import Candidate, PreemptionDecision
 from policies.preemption.departing_pods import affects_other_nodes, without_departing
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.engine import DeadlineExceededError, HasTimeLeft, no_deadline
-from policies.preemption.filtering import not_evaluated, run_pre_filters
+from policies.preemption.filtering import Pipeline, not_evaluated, run_pre_filters
 from policies.preemption.filtering.status import FEASIBLE, Code, FilterDecision, Reason, Rejection
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.victim_selection import ineligibility, select_victims
@@ -37,7 +37,7 @@ def filter_nodes(
     ``among`` limits the search to nodes with these names, each once; names that are not in the
     snapshot are ignored. Raise DeadlineExceededError if ``has_time_left`` returns false.
     """
-    pipeline = run_pre_filters(pod, snapshot, rules.release, rules.filters)
+    pipeline = _prepared(pod, snapshot, rules)
     nodes = snapshot.nodes if among is None else _known(among, snapshot)
     rejected: dict[str, Rejection] = {}
     feasible: list[str] = []
@@ -56,6 +56,10 @@ def filter_nodes(
         pipeline.conflict,
         not_evaluated(pod, snapshot, rules.release, pipeline.ran),
     )
+
+
+def _prepared(pod: Pod, snapshot: Snapshot, rules: SchedulerRules) -> Pipeline:
+    return run_pre_filters(pod, snapshot, rules.release, rules.filters, rules.scheduler_names)
 
 
 def _known(names: Iterable[str], snapshot: Snapshot) -> list[str]:
@@ -210,7 +214,7 @@ def _dry_run(
     rules: SchedulerRules,
     has_time_left: HasTimeLeft,
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
-    pipeline = run_pre_filters(pod, snapshot, rules.release, rules.filters)
+    pipeline = _prepared(pod, snapshot, rules)
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}

@@ -5,9 +5,9 @@ overcommitted nodes, broken budgets and full ties are common and failures shrink
 
 ``clusters`` holds resources, ports, taints and budgets, for the laws that hold only there;
 ``rich_clusters`` everything that decisions read: two namespaces, affinity in both directions,
-topology spread, pods that terminate or are assumed victims, nominated pods of any priority, an
-extended resource, nodes with a pod that could not be read, and preemptors that are nominated
-already or must not preempt.
+topology spread, pods that terminate or are assumed victims, nominated pods of any priority and of
+two schedulers, an extended resource, nodes with a pod that could not be read, and preemptors that
+are nominated already or must not preempt.
 """
 
 from __future__ import annotations
@@ -136,6 +136,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
 
 # Everything else that decisions read
 
+SCHEDULERS = ("default-scheduler", "other-scheduler")
+
+_schedulers = st.sampled_from([SCHEDULERS[0], *SCHEDULERS])
 _selectors = st.sampled_from(
     [
         LabelSelector(equals_all({"app": "web"})),
@@ -207,6 +210,7 @@ def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod
         preempted=leaving == "preempted" and not nominated,
         assumed_victim=assumed and not nominated,
         anti_affinity=draw(_some_terms),
+        scheduler_name=draw(_schedulers) if nominated else drawn.scheduler_name,
     )
 
 

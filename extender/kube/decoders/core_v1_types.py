@@ -156,6 +156,7 @@ class PodSpecV1(Struct):
     overhead: ResourceList | None = None
     resources: ResourceRequirementsV1 | None = None
     nodeName: str | None = None
+    schedulerName: str | None = None
     hostNetwork: bool | None = None
     hostUsers: bool | None = None
     nodeSelector: dict[str, str] | None = None

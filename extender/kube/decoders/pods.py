@@ -40,7 +40,14 @@ from policies.kubernetes.selectors import (
     field_requirement,
     node_requirement,
 )
-from policies.kubernetes.snapshot import ANY_ADDRESS, AffinityTerm, HostPort, Pod, SpreadConstraint
+from policies.kubernetes.snapshot import (
+    ANY_ADDRESS,
+    DEFAULT_SCHEDULER,
+    AffinityTerm,
+    HostPort,
+    Pod,
+    SpreadConstraint,
+)
 from policies.kubernetes.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -191,7 +198,9 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         controller=_controller(meta.ownerReferences or ()),
         storage=_storage(meta.name, spec, status),
         required_features=frozenset(_required_features(spec)),
-        priority_class=intern(spec.priorityClassName or ""),  # many pods share few priority classes
+        # Many pods share few priority classes and schedulers.
+        priority_class=intern(spec.priorityClassName or ""),
+        scheduler_name=intern(spec.schedulerName or DEFAULT_SCHEDULER),
     )
 
 

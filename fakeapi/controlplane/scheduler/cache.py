@@ -22,7 +22,6 @@ from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.cluster_objects import decode_node
 from extender.kube.decoders.pods import decode_pod
 from extender.kube.decoders.typed_decoder import Unreadable, identify_unreadable, tolerant_decoder
-from fakeapi.controlplane.scheduler.configuration import DEFAULT_SCHEDULER
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Node, Pod
 
@@ -34,7 +33,6 @@ class _SchedulingGate(msgspec.Struct):
 
 
 class _SchedulingSpec(msgspec.Struct, rename="camel"):
-    scheduler_name: str | None = None
     scheduling_gates: list[_SchedulingGate] | None = None
 
 
@@ -53,7 +51,6 @@ class CachedPod:
 
     model: Pod | Unreadable
     raw: bytes
-    scheduler: str = ""
     gates: tuple[str, ...] = ()
     annotations: bytes = b""
 
@@ -66,6 +63,11 @@ class CachedPod:
     def name(self) -> str:
         """The pod's name."""
         return self.model.name
+
+    @property
+    def scheduler(self) -> str:
+        """The pod's schedulerName; "" if the pod cannot be decoded."""
+        return "" if isinstance(self.model, Unreadable) else self.model.scheduler_name
 
     @property
     def uid(self) -> str:
@@ -133,8 +135,7 @@ def pod_reader(release: Release) -> Callable[[bytes], CachedPod]:
         except msgspec.ValidationError as error:
             return CachedPod(identify_unreadable("Pod", raw, str(error)), raw)
         gates = tuple(gate.name for gate in spec.scheduling_gates or ())
-        scheduler = spec.scheduler_name or DEFAULT_SCHEDULER
-        return CachedPod(model, raw, scheduler, gates, bytes(meta.annotations))
+        return CachedPod(model, raw, gates, bytes(meta.annotations))
 
     return read
 

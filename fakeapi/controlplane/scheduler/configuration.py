@@ -20,9 +20,9 @@ from extender.kube.rest.clock import Clock
 from fakeapi.controlplane.scheduler.extender_trace import ExtenderCallTrace
 from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import DEFAULT_SCHEDULER
 from policies.preemption.policy import SchedulerRules
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 
 

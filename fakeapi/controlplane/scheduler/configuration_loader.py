@@ -35,7 +35,6 @@ from extender.config.plugin_args import (
 )
 from extender.kube.decoders.typed_decoder import FieldError
 from fakeapi.controlplane.scheduler.configuration import (
-    DEFAULT_SCHEDULER,
     ConfigurationSource,
     ExtenderConfig,
     Profile,
@@ -45,6 +44,7 @@ from fakeapi.controlplane.scheduler.configuration import (
     plain_extender,
 )
 from policies.kubernetes.releases import NEWEST, Release
+from policies.kubernetes.snapshot import DEFAULT_SCHEDULER
 from policies.preemption.filtering import IN_TREE, configured_filters
 from policies.preemption.policy import SchedulerRules
 
@@ -223,7 +223,11 @@ def _profile(
         percentage = file.percentage_of_nodes_to_score
     preempts = _PREEMPTION not in disabled
     return Profile(
-        SchedulerRules(release, tuple(each for each in filters if each.name not in disabled)),
+        SchedulerRules(
+            release,
+            tuple(each for each in filters if each.name not in disabled),
+            scheduler_names=frozenset(each.scheduler_name for each in file.profiles),
+        ),
         _preemption(f"{place}.pluginConfig", written.plugin_config) if preempts else None,
         percentage or 0,
     )

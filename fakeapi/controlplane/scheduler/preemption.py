@@ -49,6 +49,7 @@ from policies.kubernetes.releases import RELEASES, Release
 from policies.kubernetes.snapshot import Pod
 from policies.preemption import fit_error
 from policies.preemption.decision import Candidate, VictimSet
+from policies.preemption.filtering import is_recorded
 from policies.preemption.filtering.status import Code, Rejection
 from policies.preemption.reference_engine import nominated_status
 from policies.preemption.victim_selection import ineligibility
@@ -264,8 +265,12 @@ class PreemptionExecutor:
 
     async def _clear_nominations(self, case: PodAttempt, chosen: Candidate) -> None:
         """Clear nominations of less important pods to the node; errors are ignored."""
-        nominated = case.snapshot.nodes[chosen.node].nominated
-        lower = (pod for pod in nominated if pod.priority < case.pod.priority)
+        names = case.inputs.profile.rules.scheduler_names
+        lower = (
+            pod
+            for pod in case.snapshot.nodes[chosen.node].nominated
+            if pod.priority < case.pod.priority and is_recorded(pod, case.pod, names)
+        )
         for pod in self._cached_pods(lower):
             try:
                 await self._writer.clear_nomination(pod)

@@ -32,6 +32,8 @@ from policies.preemption.filtering.framework import (
     NodeFilter,
     Pipeline,
     PreFilter,
+    has_to_fit_beside,
+    is_recorded,
     run_pre_filters,
 )
 from policies.preemption.filtering.inter_pod_affinity import InterPodAffinity
@@ -169,7 +171,9 @@ __all__ = [
     "configured_filters",
     "deallocation_result",
     "filters_named",
+    "has_to_fit_beside",
     "is_claim_conflict",
+    "is_recorded",
     "not_evaluated",
     "reads_workloads",
     "run_pre_filters",

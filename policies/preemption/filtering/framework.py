@@ -91,12 +91,38 @@ class Filter(Protocol):
         ...
 
 
+def is_recorded(nominated: Pod, pod: Pod, scheduler_names: frozenset[str]) -> bool:
+    """Return whether the scheduler of ``pod`` knows that another pod is nominated to a node.
+
+    kube-scheduler records the nominations of the pods that it schedules: their schedulerName is
+    that of one of its profiles. It has the profile of ``pod`` and, if that is one of
+    ``scheduler_names``, the profiles of these. Source: addPod and responsibleForPod in
+    pkg/scheduler/eventhandlers.go.
+    """
+    if nominated.scheduler_name == pod.scheduler_name:
+        return True
+    return scheduler_names.issuperset((nominated.scheduler_name, pod.scheduler_name))
+
+
+def has_to_fit_beside(nominated: Pod, pod: Pod, scheduler_names: frozenset[str]) -> bool:
+    """Return whether ``pod`` has to fit a node beside another pod that is nominated to it.
+
+    Source: addGENominatedPods in pkg/scheduler/framework/runtime/framework.go.
+    """
+    return (
+        nominated.priority >= pod.priority
+        and nominated.uid != pod.uid
+        and is_recorded(nominated, pod, scheduler_names)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """All filters prepared for one pod, in kube-scheduler's order.
 
     ``only`` are the nodes left to evaluate (None: all) and ``limited_by`` the filters that limit
     them. ``ran`` are the filters whose PreFilters ran: with a conflict, those up to its filter.
+    ``scheduler_names`` are the profiles of the scheduler (see :func:`is_recorded`).
     """
 
     pod: Pod
@@ -105,6 +131,7 @@ class Pipeline:
     only: frozenset[str] | None = None
     limited_by: tuple[str, ...] = ()
     ran: Sequence[Filter] = ()
+    scheduler_names: frozenset[str] = frozenset()
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Return the first rejection of ``node``, with and without the pods nominated to it.
@@ -114,9 +141,7 @@ class Pipeline:
         RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
         """
         nominated = [
-            pod
-            for pod in node.nominated
-            if pod.priority >= self.pod.priority and pod.uid != self.pod.uid
+            pod for pod in node.nominated if has_to_fit_beside(pod, self.pod, self.scheduler_names)
         ]
         if nominated:
             pipeline, with_nominated = self, node
@@ -161,9 +186,16 @@ class Pipeline:
 
 
 def run_pre_filters(
-    pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter]
+    pod: Pod,
+    snapshot: Snapshot,
+    release: Release,
+    filters: Sequence[Filter],
+    scheduler_names: frozenset[str] = frozenset(),
 ) -> Pipeline:
-    """Run the PreFilters in their order; the first conflict ends the run, as upstream."""
+    """Run the PreFilters in their order; the first conflict ends the run, as upstream.
+
+    ``scheduler_names`` are the profiles of the scheduler (see :func:`is_recorded`).
+    """
     plugins: list[FilterPlugin] = []
     only: frozenset[str] | None = None
     limited_by: list[str] = []
@@ -176,5 +208,11 @@ def run_pre_filters(
         if prepared.only is not None:
             only = prepared.only if only is None else only & prepared.only
             limited_by.append(each.name)
-    limits = tuple(sorted(limited_by))
-    return Pipeline(pod, tuple(plugins), only=only, limited_by=limits, ran=filters)
+    return Pipeline(
+        pod,
+        tuple(plugins),
+        only=only,
+        limited_by=tuple(sorted(limited_by)),
+        ran=filters,
+        scheduler_names=scheduler_names,
+    )

@@ -110,9 +110,7 @@ class VectorizedEngine:
             return self._filter(pod, snapshot, requested, has_time_left)
         remaining = without_departing(snapshot, departing)
         absent = _departing_on(self._columns, departing)
-        evaluation = build_evaluation(
-            FilterInput(pod, self._columns, remaining, self.rules.release, absent), self.rules
-        )
+        evaluation = self._build_evaluation(pod, remaining, absent)
         if evaluation is None:
             return reference_engine.filter_with_terminating_pods(
                 pod, snapshot, self.rules, among, has_time_left
@@ -167,9 +165,16 @@ class VectorizedEngine:
 
     def _evaluation(self, pod: Pod, snapshot: Snapshot) -> PodEvaluation | None:
         self._columns.follow(snapshot)
-        return build_evaluation(
-            FilterInput(pod, self._columns, snapshot, self.rules.release), self.rules
+        return self._build_evaluation(pod, snapshot)
+
+    def _build_evaluation(
+        self, pod: Pod, snapshot: Snapshot, absent: Bools | None = None
+    ) -> PodEvaluation | None:
+        rules = self.rules
+        filter_input = FilterInput(
+            pod, self._columns, snapshot, rules.release, rules.scheduler_names, absent
         )
+        return build_evaluation(filter_input, rules)
 
     def _filter(
         self, pod: Pod, snapshot: Snapshot, requested: RequestedRows, has_time_left: HasTimeLeft

@@ -187,7 +187,7 @@ class PodEvaluation:
             else each
             for each in self.rules.filters
         ]
-        return run_pre_filters(pod, snapshot, release, filters)
+        return run_pre_filters(pod, snapshot, release, filters, self.rules.scheduler_names)
 
     @cached_property
     def _coverage(self) -> BudgetCoverage:

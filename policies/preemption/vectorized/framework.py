@@ -17,7 +17,7 @@ from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools
-from policies.preemption.filtering import FilterPlugin
+from policies.preemption.filtering import FilterPlugin, has_to_fit_beside
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.vectorized.row_view import Rows, RowView
 from policies.preemption.vectorized.status import RowStatuses
@@ -28,13 +28,14 @@ class FilterInput:
     """A pod, and the cluster that it is evaluated on.
 
     ``snapshot`` is that of the columns, or the same without the pods that ``absent`` marks (depth,
-    width of the columns).
+    width of the columns). ``scheduler_names`` are those of the rules.
     """
 
     pod: Pod
     columns: ClusterColumns
     snapshot: Snapshot
     release: Release
+    scheduler_names: frozenset[str] = frozenset()
     absent: Bools | None = None
 
     @cached_property
@@ -53,14 +54,13 @@ class FilterInput:
         for name in columns.with_nominated:
             row = columns.index[name]
             pods = tuple(
-                each for each in columns.states[row].nominated if self._has_to_fit_beside(each)
+                each
+                for each in columns.states[row].nominated
+                if has_to_fit_beside(each, self.pod, self.scheduler_names)
             )
             if pods:
                 found[row] = pods
         return found
-
-    def _has_to_fit_beside(self, other: Pod) -> bool:
-        return other.priority >= self.pod.priority and other.uid != self.pod.uid
 
 
 class ConstraintState(Protocol):

@@ -44,6 +44,7 @@ search: cluster
 upstream: "1.31"
 featureGates: {NodeDeclaredFeatures: false}
 promiseSeconds: 2.5
+schedulerNames: [default-scheduler, batch-scheduler]
 """
     assert load_config(written(tmp_path, text)) == Config(
         "0.0.0.0",  # noqa: S104 - a text that is read, not a bind
@@ -55,6 +56,7 @@ promiseSeconds: 2.5
         "1.31",
         {"NodeDeclaredFeatures": False},
         2.5,
+        scheduler_names=("default-scheduler", "batch-scheduler"),
     )
 
 
@@ -68,6 +70,8 @@ promiseSeconds: 2.5
         ("upstream: 1.30", "upstream: Expected str, got float"),
         ("featureGates: {A: 1}", "featureGates[...]: Expected bool, got int"),
         ("promiseSeconds: -1", "promiseSeconds: Expected float >= 0.0"),
+        ("schedulerNames: batch", "schedulerNames: Expected array, got str"),
+        ("schedulerNames: ['']", "schedulerNames[0]: Expected str of length >= 1"),
         ("pathPrefixes: /scheduler", "pathPrefixes: Expected array, got str"),
         ("pathPrefixes: [1]", "pathPrefixes[0]: Expected str, got int"),
         ("prot: 1", "(the document): Object contains unknown field prot"),

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from extender.config.component_config import Config, load_config
 from extender.kube.rest.clock import SystemClock
@@ -48,6 +49,26 @@ async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path
             assert WORKLOADS.intersection(it.extender.service.informers) == followed
             reply = await it.extender.post("/filter", asking)
             assert filtered(reply.body, ["node-1", "node-2"], cached=True).names == feasible
+
+
+@pytest.mark.parametrize(
+    ("names", "feasible"), [((), ["node-1"]), (("default-scheduler", "batch"), [])]
+)
+async def test_nominations_count_for_all_profiles_of_the_scheduler(
+    names: tuple[str, ...], feasible: list[str]
+) -> None:
+    nominated = pod_json(
+        "batch",
+        cpu="1",
+        priority=1,
+        spec={"schedulerName": "batch"},
+        status={"nominatedNodeName": "node-1"},
+    )
+    config = Config(port=0, scheduler_names=names)
+    async with following([node_json("node-1", cpu="1"), nominated], config) as it:
+        await it.let_it_sync()
+        reply = await it.extender.post("/filter", filter_body(pod_json("web", cpu="1"), "node-1"))
+        assert filtered(reply.body, ["node-1"], cached=True).names == feasible
 
 
 async def test_the_extender_is_idle_unless_a_call_is_active() -> None:

@@ -43,7 +43,7 @@ from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import LATE, claim, late_claim, volume
 from tests.builders.storage import build_storage
 from tests.properties.engines import assert_agreement
-from tests.properties.strategies import NODES, Cluster, clusters, rich_clusters
+from tests.properties.strategies import NODES, SCHEDULERS, Cluster, clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 
@@ -59,9 +59,10 @@ def test_resources_and_ports(cluster: Cluster, release: Release) -> None:
     agree(SchedulerRules(release), cluster.preemptor, cluster.snapshot)
 
 
-@given(rich_clusters(), releases)
-def test_all_features(cluster: Cluster, release: Release) -> None:
-    agree(SchedulerRules(release), cluster.preemptor, cluster.snapshot)
+@given(rich_clusters(), releases, st.frozensets(st.sampled_from(SCHEDULERS)))
+def test_all_features(cluster: Cluster, release: Release, names: frozenset[str]) -> None:
+    rules = SchedulerRules(release, scheduler_names=names)
+    agree(rules, cluster.preemptor, cluster.snapshot)
 
 
 @given(st.lists(rich_clusters(), min_size=2, max_size=4), releases)

@@ -165,3 +165,13 @@ def test_the_presence_of_soft_constraints_is_known(actions: tuple[str, ...], *, 
         {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": action} for action in actions
     ]
     assert decoded(topologySpreadConstraints=constraints).soft_spread is soft
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [(None, "default-scheduler"), ("", "default-scheduler"), ("batch", "batch")],
+)
+def test_a_pod_without_a_scheduler_name_has_the_default_one(
+    written: str | None, expected: str
+) -> None:
+    assert decoded(schedulerName=written).scheduler_name == expected

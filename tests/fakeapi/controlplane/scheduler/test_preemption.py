@@ -108,6 +108,29 @@ async def test_a_more_important_preemptor_clears_the_nomination_of_another(
     assert await stage.places(after=0.5) == {"low": "a", "low2": "a", "vip": "", "king": "→ a"}
 
 
+@pytest.mark.parametrize(
+    ("profiles", "second"), [(["default-scheduler"], "a"), (["default-scheduler", "batch"], "")]
+)
+async def test_nominations_of_another_schedulers_pods_do_not_count(
+    schedule: SetScheduler, profiles: list[str], second: str
+) -> None:
+    written = configured(profiles=[{"schedulerName": each} for each in profiles])
+    stage = await schedule(scheduler=written)
+    stage.load(node("a"), pod("resident", "1", on="a", priority=5))
+    theirs = {"spec": {"schedulerName": "batch", "schedulingGates": [{"name": "later"}]}}
+    stage.load(vip("theirs", "1", 100, status={"nominatedNodeName": "a"}, **theirs))
+    stage.load(vip("second", "1", 1))
+    assert await stage.places(after=1) == {"resident": "a", "theirs": "→ a", "second": second}
+
+
+async def test_another_schedulers_nomination_is_not_cleared(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    theirs = {"spec": {"schedulerName": "batch"}, "status": {"nominatedNodeName": "a"}}
+    stage.load(node("a"), pod("low", "2", on="a", spec=SLOW), vip("theirs", "1", 50, **theirs))
+    stage.load(vip("king", "2", 100))
+    assert await stage.places(after=0.5) == {"low": "a", "theirs": "→ a", "king": "→ a"}
+
+
 async def test_two_preemptors_at_once_take_different_nodes(schedule: SetScheduler) -> None:
     stage = await schedule(*FULL, vip("one"), vip("two"), seconds=10)
     places = await stage.places()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pytest
+
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.filtering import (
@@ -17,7 +19,7 @@ from policies.preemption.filtering.status import Code, Rejection, refused
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, preempt
 from tests.builders import holding, node, pod, snapshot
-from tests.properties.engines import victims_by_node
+from tests.properties.engines import assert_agreement, victims_by_node
 
 REFUSAL = refused(Code.TOO_MANY_PODS)
 
@@ -95,6 +97,30 @@ def test_the_pod_must_fit_beside_those_that_are_nominated() -> None:
     assert filter_nodes(pod(), cluster, rules(AtMost(1))).rejected == {"node-1": REFUSAL}
     assert filter_nodes(pod(), cluster, rules(AtMost(2))).feasible == ("node-1",)
     assert filter_nodes(pod(priority=9), cluster, rules(AtMost(1))).feasible == ("node-1",)
+
+
+@pytest.mark.parametrize(
+    ("nominated", "asking", "profiles", "counts"),
+    [
+        ("default-scheduler", "default-scheduler", [], True),
+        ("batch", "default-scheduler", [], False),
+        ("batch", "batch", [], True),
+        ("batch", "default-scheduler", ["default-scheduler", "batch"], True),
+        ("default-scheduler", "batch", ["default-scheduler", "batch"], True),
+        ("other", "default-scheduler", ["default-scheduler", "batch"], False),
+        ("batch", "other", ["default-scheduler", "batch"], False),
+        ("other", "other", ["default-scheduler", "batch"], True),
+    ],
+)
+def test_only_nominations_of_pods_of_the_same_scheduler_count(
+    nominated: str, asking: str, profiles: list[str], *, counts: bool
+) -> None:
+    expecting = pod("expecting", cpu="1", nominated_node="node-1", scheduler_name=nominated)
+    cluster = snapshot(node("node-1", cpu="1"), expecting)
+    used = SchedulerRules(scheduler_names=frozenset(profiles))
+    waiting = pod(cpu="1", scheduler_name=asking)
+    assert_agreement(waiting, cluster, used)
+    assert filter_nodes(waiting, cluster, used).feasible == (() if counts else ("node-1",))
 
 
 def test_a_plugin_of_the_whole_cluster_sees_victims_leave_and_return() -> None:
