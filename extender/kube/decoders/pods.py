@@ -1,8 +1,10 @@
 """v1.Pod decoded to the scheduler's Pod, with requests summed and selectors compiled once.
 
 ``matchLabelKeys`` and ``mismatchLabelKeys`` select by the pod's own values of these labels. The API
-server merges them into the selector when a pod is created; kube-scheduler does so for spread
-constraints in older releases. A repeated merge has no effect, and pods from files need it.
+server merges the values into the selectors when a pod is created, and kube-scheduler reads only the
+selectors of affinity terms: if the pod is relabelled later, its terms stay as they are. For spread
+constraints, kube-scheduler of every release merges the current values itself. A pod from a file
+that no API server has created needs the merge of its terms, too.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from policies.kubernetes.default_selector import (
 from policies.kubernetes.pod_requests import pod_requests
 from policies.kubernetes.releases import Release
 from policies.kubernetes.selectors import (
+    Labels,
     LabelSelector,
     NodeSelector,
     NodeSelectorTerm,
@@ -81,25 +84,29 @@ def node_selector(path: str, required: core_v1_types.NodeSelectorV1) -> NodeSele
 
 
 def pod_terms(
-    field: str, terms: core_v1_types.PodAffinityV1 | None, pod: core_v1_types.ObjectMetaV1
+    field: str, terms: core_v1_types.PodAffinityV1 | None, namespace: str
 ) -> tuple[AffinityTerm, ...]:
     """Compile the required terms of pod (anti-)affinity; preferred terms do not filter."""
     path = f"spec.affinity.{field}"
-    required = () if terms is None else terms.required or ()
-    return tuple(_pod_term(path, term, pod) for term in required)
+    return tuple(_pod_term(path, term, namespace) for term in _required(terms))
 
 
 def hard_constraints(
     constraints: Iterable[core_v1_types.TopologySpreadConstraintV1], pod: core_v1_types.ObjectMetaV1
 ) -> tuple[SpreadConstraint, ...]:
-    """Compile the topology spread constraints with DoNotSchedule; others do not filter."""
+    """Compile the topology spread constraints with DoNotSchedule; others do not filter.
+
+    Source: filterTopologySpreadConstraints in
+    pkg/scheduler/framework/plugins/podtopologyspread/common.go.
+    """
     return tuple(
         SpreadConstraint(
             max_skew=each.maxSkew,
             topology_key=each.topologyKey,
             selector=_with_own_labels(
                 label_selector_of("spec.topologySpreadConstraints", each.labelSelector),
-                _own_labels(pod, each.matchLabelKeys, "In"),
+                pod.labels or {},
+                each.matchLabelKeys or (),
             ),
             min_domains=1 if each.minDomains is None else each.minDomains,
             honors_affinity=each.nodeAffinityPolicy != "Ignore",
@@ -110,35 +117,29 @@ def hard_constraints(
     )
 
 
-def _pod_term(
-    path: str, term: core_v1_types.PodAffinityTermV1, pod: core_v1_types.ObjectMetaV1
-) -> AffinityTerm:
+def _required(
+    terms: core_v1_types.PodAffinityV1 | None,
+) -> Iterable[core_v1_types.PodAffinityTermV1]:
+    return () if terms is None else terms.required or ()
+
+
+def _pod_term(path: str, term: core_v1_types.PodAffinityTermV1, namespace: str) -> AffinityTerm:
     own = not term.namespaces and term.namespaceSelector is None
     return AffinityTerm(
-        selector=_with_own_labels(
-            label_selector_of(path, term.labelSelector),
-            (
-                *_own_labels(pod, term.matchLabelKeys, "In"),
-                *_own_labels(pod, term.mismatchLabelKeys, "NotIn"),
-            ),
-        ),
-        namespaces=frozenset([pod.namespace or "default"] if own else term.namespaces or ()),
+        selector=label_selector_of(path, term.labelSelector),
+        namespaces=frozenset([namespace] if own else term.namespaces or ()),
         namespace_selector=label_selector_of(path, term.namespaceSelector),
         topology_key=term.topologyKey,
     )
 
 
-def _own_labels(
-    pod: core_v1_types.ObjectMetaV1, keys: Iterable[str] | None, operator: str
-) -> Iterator[Requirement]:
-    labels = pod.labels or {}
-    return (Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)
-
-
 def _with_own_labels(
-    selector: LabelSelector | None, own: Iterable[Requirement]
+    selector: LabelSelector | None, labels: Labels, keys: Iterable[str]
 ) -> LabelSelector | None:
-    return None if selector is None else LabelSelector((*selector.requirements, *own))
+    if selector is None:
+        return None
+    own = (Requirement(key, "In", (labels[key],)) for key in keys if key in labels)
+    return LabelSelector((*selector.requirements, *own))
 
 
 def decode_pod(raw: bytes, release: Release) -> Pod:
@@ -147,13 +148,41 @@ def decode_pod(raw: bytes, release: Release) -> Pod:
 
 
 def decode_undefaulted_pod(raw: bytes, release: Release) -> Pod:
-    """Decode a v1.Pod that no API server has defaulted yet. Raise ObjectError."""
+    """Decode a v1.Pod that no API server may have defaulted yet. Raise ObjectError.
+
+    One without a UID has not been created by an API server.
+    """
 
     def convert(shape: core_v1_types.PodV1) -> Pod:
         pod_resources.default_requests(shape.spec)
+        if not shape.metadata.uid:
+            _merge_label_keys(shape)
         return _pod(shape, release)
 
     return decode_object("Pod", _pods, raw, convert)
+
+
+def _merge_label_keys(pod: core_v1_types.PodV1) -> None:
+    """Add the pod's values of label keys to the selectors of its affinity terms, in place.
+
+    Source: applyMatchLabelKeysAndMismatchLabelKeys in pkg/registry/core/pod/strategy.go.
+    """
+    labels, affinity = pod.metadata.labels or {}, pod.spec.affinity or _NO_AFFINITY
+    for term in (*_required(affinity.podAffinity), *_required(affinity.podAntiAffinity)):
+        if term.labelSelector is not None:
+            term.labelSelector.matchExpressions = [
+                *(term.labelSelector.matchExpressions or ()),
+                *_own_values("In", term.matchLabelKeys, labels),
+                *_own_values("NotIn", term.mismatchLabelKeys, labels),
+            ]
+
+
+def _own_values(
+    operator: str, keys: Iterable[str] | None, labels: Labels
+) -> Iterator[core_v1_types.SelectorRequirementV1]:
+    for key in keys or ():
+        if key in labels:
+            yield core_v1_types.SelectorRequirementV1(key, operator, [labels[key]])
 
 
 def epoch_ns(moment: datetime) -> int:
@@ -191,8 +220,8 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         node_selector=equals_all(spec.nodeSelector or {}),
         node_affinity=node_affinity(affinity),
         tolerations=tuple(toleration_of(t) for t in spec.tolerations or ()),
-        affinity=pod_terms("podAffinity", affinity.podAffinity, meta),
-        anti_affinity=pod_terms("podAntiAffinity", affinity.podAntiAffinity, meta),
+        affinity=pod_terms("podAffinity", affinity.podAffinity, namespace),
+        anti_affinity=pod_terms("podAntiAffinity", affinity.podAntiAffinity, namespace),
         spread=hard_constraints(constraints, meta),
         soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
         controller=_controller(meta.ownerReferences or ()),

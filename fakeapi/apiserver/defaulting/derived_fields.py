@@ -1,6 +1,7 @@
 """Fields that the server derives or allocates, beyond defaults.
 
-- pods: the QoS class, and tolerations for nodes that are briefly not ready;
+- pods: the QoS class, tolerations for nodes that are briefly not ready, and the pod's own labels in
+  selectors with ``matchLabelKeys`` and ``mismatchLabelKeys``;
 - services: cluster IPs and node ports (:mod:`fakeapi.apiserver.defaulting.service_allocator`);
 - jobs: the selector and labels that bind their pods to the UID of the job;
 - daemon sets: the annotation that counts generations of the template;
@@ -63,8 +64,39 @@ def derive_update_fields(
 def _create_pod(pod: Document, _store: ObjectReader) -> None:
     pod["status"]["qosClass"] = qos_class(pod["spec"])
     _add_default_tolerations(pod)
+    _merge_label_keys(pod)
     if pod["spec"].get("schedulingGates"):
         set_condition(pod["status"], _GATED, pod["metadata"]["creationTimestamp"])
+
+
+def _merge_label_keys(pod: Document) -> None:
+    """Add the pod's values of label keys to the selectors that have such keys.
+
+    Later updates change neither. Source: mutatePodAffinity and mutateTopologySpreadConstraints in
+    pkg/registry/core/pod/strategy.go.
+    """
+    labels = pod["metadata"].get("labels") or {}
+    for term in _selecting_terms(pod["spec"]):
+        selector = term.get("labelSelector")
+        added = [
+            {"key": key, "operator": operator, "values": [labels[key]]}
+            for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+            for key in term.get(field) or ()
+            if key in labels
+        ]
+        if selector is not None and added:
+            selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), *added]
+
+
+def _selecting_terms(spec: Mapping[str, Any]) -> Iterator[Document]:
+    """Yield the terms of affinity and anti-affinity, and the topology spread constraints."""
+    affinity = spec.get("affinity") or {}
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        for preferred in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield preferred.get("podAffinityTerm") or {}
+        yield from terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+    yield from spec.get("topologySpreadConstraints") or ()
 
 
 def _update_pod(pod: Document, old: Mapping[str, Any], _store: ObjectReader) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from extender.kube.decoders.pods import decode_pod, epoch_ns
+from extender.kube.decoders.pods import decode_pod, decode_undefaulted_pod, epoch_ns
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.selectors import LabelSelector, Requirement
@@ -54,12 +54,42 @@ def test_required_terms_count_and_preferred_ones_do_not(field: str) -> None:
         ({"matchLabelKeys": None, "mismatchLabelKeys": None}, []),
     ],
 )
-def test_label_keys_select_the_pods_own_values(
-    keys: Document, requirement: list[Requirement]
+@pytest.mark.parametrize("field", ["podAffinity", "podAntiAffinity"])
+def test_label_keys_select_the_own_values_of_a_pod_that_no_api_server_has_created(
+    field: str, keys: Document, requirement: list[Requirement]
 ) -> None:
     term = {"labelSelector": MATCH_WEB, "topologyKey": "zone", **keys}
-    found = decoded({"rev": "7"}, affinity={"podAffinity": {REQUIRED: [term]}})
-    assert found.affinity[0].selector == LabelSelector((WEB, *requirement))
+    written = pod_json(labels={"rev": "7"}, spec={"affinity": {field: {REQUIRED: [term]}}})
+    created = decode_undefaulted_pod(encoded(written), NEWEST)
+    assert selectors(created) == [LabelSelector((WEB,))]
+    del written["metadata"]["uid"]
+    template = decode_undefaulted_pod(encoded(written), NEWEST)
+    assert selectors(template) == [LabelSelector((WEB, *requirement))]
+
+
+def selectors(pod: Pod) -> list[LabelSelector | None]:
+    return [term.selector for term in (*pod.affinity, *pod.anti_affinity)]
+
+
+def test_label_keys_of_affinity_without_a_selector_select_nothing() -> None:
+    term = {"topologyKey": "zone", "matchLabelKeys": ["rev"]}
+    written = pod_json(labels={"rev": "7"}, spec={"affinity": {"podAffinity": {REQUIRED: [term]}}})
+    del written["metadata"]["uid"]
+    assert selectors(decode_undefaulted_pod(encoded(written), NEWEST)) == [None]
+
+
+def test_a_relabelled_pod_keeps_its_affinity_and_changes_its_spread() -> None:
+    merged = {"key": "rev", "operator": "In", "values": ["7"]}
+    selector = {**MATCH_WEB, "matchExpressions": [merged]}
+    keyed = {"labelSelector": selector, "topologyKey": "zone", "matchLabelKeys": ["rev"]}
+    found = decoded(
+        {"rev": "8"},
+        affinity={"podAntiAffinity": {REQUIRED: [keyed]}},
+        topologySpreadConstraints=[keyed | {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}],
+    )
+    created, current = (Requirement("rev", "In", (value,)) for value in "78")
+    assert selectors(found) == [LabelSelector((WEB, created))]
+    assert found.spread[0].selector == LabelSelector((WEB, created, current))
 
 
 def test_a_constraint_has_kubernetes_defaults() -> None:
