@@ -135,12 +135,13 @@ class Setting:
     """The options of a scenario's scheduler and extender.
 
     ``run`` names components of the control plane that fakeapi runs, ``alongside`` starts others
-    before the scheduler.
+    before the scheduler. ``gates`` are feature gates that the scheduler and the extender have on.
     """
 
     sampling: Sampling = EVERY_NODE
     extender: Callable[[str], Extender] = Extender
     serving: Mapping[str, Any] = field(default_factory=dict)
+    gates: tuple[str, ...] = ()
     run: str = "none"
     alongside: Callable[[Server], AbstractAsyncContextManager[None]] = nothing_else
 
@@ -169,10 +170,15 @@ async def environment(
         cluster = await stack.enter_async_context(watched(server.session(), "Pod"))
         await stack.enter_async_context(setting.alongside(server))
         extender = await stack.enter_async_context(
-            served(server.kubeconfig, upstream, **setting.serving)
+            served(
+                server.kubeconfig,
+                upstream,
+                featureGates=dict.fromkeys(setting.gates, True),
+                **setting.serving,
+            )
         )
         passing = await stack.enter_async_context(relay(extender.url))
         extenders = [setting.extender(passing.url)]
         config = configuration(server.kubeconfig, extenders, setting.sampling)
-        await stack.enter_async_context(kube_scheduler(program, config))
+        await stack.enter_async_context(kube_scheduler(program, config, setting.gates))
         yield Environment(cluster, server, extender, passing)

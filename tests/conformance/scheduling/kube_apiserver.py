@@ -23,6 +23,7 @@ from tests.builders import Document
 from tests.conformance.clusters.watched_cluster import open_session
 from tests.conformance.clusters.world import AGENT
 from tests.conformance.objects import NAMESPACE
+from tests.conformance.scheduling.kube_scheduler import gate_flags
 from tests.conformance.scheduling.pods import priority_class
 from tests.conformance.scheduling.servers import Write
 from tests.e2e.scenario_runner import write_kubeconfig
@@ -41,6 +42,12 @@ _COLLECTIONS: Final[Mapping[str, str]] = {
     "Node": "/api/v1/nodes",
     "Pod": f"/api/v1/{_IN_NAMESPACE}/pods",
     "PodDisruptionBudget": f"/apis/policy/v1/{_IN_NAMESPACE}/poddisruptionbudgets",
+    "PodGroup": f"/apis/scheduling.k8s.io/v1beta1/{_IN_NAMESPACE}/podgroups",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
+    "ResourceClaim": f"/apis/resource.k8s.io/v1/{_IN_NAMESPACE}/resourceclaims",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+    "PersistentVolumeClaim": f"/api/v1/{_IN_NAMESPACE}/persistentvolumeclaims",
 }
 _STAYING: Final = ("Namespace", "PriorityClass", "CustomResourceDefinition")
 """Kinds of what is the same in all scenarios, and may be there already."""
@@ -50,11 +57,17 @@ _PASSING: Final = (
     f"{_ADMISSION}/validatingwebhookconfigurations",
     f"/apis/apps.kruise.io/v1beta1/{_IN_NAMESPACE}/workloadspreads",
     f"/apis/apps/v1/{_IN_NAMESPACE}/replicasets",
-    _COLLECTIONS["Pod"],
-    _COLLECTIONS["PodDisruptionBudget"],
-    _COLLECTIONS["Node"],
+    *(
+        _COLLECTIONS[kind]
+        for kind in (
+            *("Pod", "PodGroup", "PodDisruptionBudget", "PersistentVolumeClaim", "ResourceClaim"),
+            *("ResourceSlice", "DeviceClass", "StorageClass", "Node"),
+        )
+    ),
 )
 """What a scene leaves behind, in the order of deletion: first webhooks without a server."""
+_GATES: Final = ("GenericWorkload", "InPlacePodVerticalScalingSchedulerPreemption")
+"""Feature gates of the server, so that it accepts the objects and fields of all scenarios."""
 _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _AUDITED: Final = {
     "apiVersion": "audit.k8s.io/v1",
@@ -138,14 +151,26 @@ class RealServer:
                 await self._empty(collection)
 
     async def _empty(self, collection: str) -> None:
-        """Delete the objects of a collection, if it is served."""
+        """Delete the objects of a collection, if it is served.
+
+        No controller runs that would remove finalizers.
+        """
         while True:
-            async with self.http.get(collection, params={"limit": 1}) as answer:
-                if answer.status == 404 or not (await answer.json())["items"]:
-                    return
+            async with self.http.get(collection) as answer:
+                items = [] if answer.status == 404 else (await answer.json())["items"]
+            if not items:
+                return
+            for each in items:
+                if "finalizers" in each["metadata"]:
+                    await self._remove_finalizers(f"{collection}/{each['metadata']['name']}")
             async with self.http.delete(collection, json=_NOW) as answer:
                 if answer.status != 200:  # a webhook that was just deleted may still be called
                     await asyncio.sleep(_BETWEEN_SECONDS)
+
+    async def _remove_finalizers(self, path: str) -> None:
+        patch = {"metadata": {"finalizers": None}}
+        async with self.http.patch(path, json=patch, headers=_MERGE) as answer:
+            assert answer.status in (200, 404), await answer.text()
 
     async def _create(self, thing: Mapping[str, Any]) -> None:
         kind, name = thing["kind"], thing["metadata"]["name"]
@@ -188,6 +213,8 @@ async def real_api(etcd: Path, apiserver: Path) -> AsyncIterator[RealApi]:
             f"--audit-log-path={audit}",
             "--disable-admission-plugins=TaintNodesByCondition",
             "--delete-collection-workers=16",
+            "--runtime-config=scheduling.k8s.io/v1beta1=true",
+            *gate_flags(_GATES),
         )
         async with real_server(etcd, apiserver, "--unsafe-no-fsync", serving=flags) as server:
             kubeconfig = write_kubeconfig(server.directory / "kubeconfig", server.url, TOKEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,9 +89,17 @@ class SchedulerEndedError(RuntimeError):
     """The scheduler ended by itself; the text is the end of its log."""
 
 
+def gate_flags(gates: Iterable[str]) -> list[str]:
+    """Return the flag that switches feature gates on, if there are any."""
+    enabled = ",".join(f"{gate}=true" for gate in gates)
+    return [f"--feature-gates={enabled}"] if enabled else []
+
+
 @asynccontextmanager
-async def kube_scheduler(program: Path, given: Document) -> AsyncIterator[Process]:
-    """Run a kube-scheduler until the block ends.
+async def kube_scheduler(
+    program: Path, given: Document, gates: Iterable[str] = ()
+) -> AsyncIterator[Process]:
+    """Run a kube-scheduler with these feature gates switched on until the block ends.
 
     It does not report when it is ready: callers wait for the effect they need. Raise
     SchedulerEndedError if it ends by itself.
@@ -100,7 +108,7 @@ async def kube_scheduler(program: Path, given: Document) -> AsyncIterator[Proces
         directory = Path(name)
         config, log = directory / "config.json", directory / "log"
         config.write_text(json.dumps(given))
-        command = (str(program), "--config", str(config), "--secure-port", "0")
+        command = (str(program), "--config", str(config), "--secure-port", "0", *gate_flags(gates))
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(*command, stdout=output, stderr=output)
         try:
