@@ -6,7 +6,12 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.scheduling import extender_scenarios, preemption_scenarios, subset_scenarios
+from tests.conformance.scheduling import (
+    crash_scenarios,
+    extender_scenarios,
+    preemption_scenarios,
+    subset_scenarios,
+)
 from tests.conformance.scheduling.environment import SchedulingScenario, environment
 from tests.conformance.scheduling.releases import scheduler
 from tests.conformance.scheduling.servers import Opening
@@ -26,4 +31,17 @@ async def test_scheduling_with_the_extender(
     scenario: SchedulingScenario, opening: Opening, release: str
 ) -> None:
     async with environment(scheduler(release), release, scenario.setting, opening) as env:
+        await scenario.play(env)
+
+
+@pytest.mark.parametrize("opening", ["fakeapi"], indirect=True)
+@pytest.mark.parametrize(
+    "scenario",
+    crash_scenarios.SCENARIOS,
+    ids=lambda scenario: f"{scenario.name}-{scenario.setting.extender('').ignorable}",
+)
+async def test_scheduling_goes_on_after_a_crash(
+    scenario: SchedulingScenario, opening: Opening
+) -> None:
+    async with environment(scheduler("1.37"), "1.37", scenario.setting, opening) as env:
         await scenario.play(env)

@@ -21,7 +21,9 @@ from tests.conformance.scheduling.kube_scheduler import (
     EVERY_NODE,
     Extender,
     Sampling,
+    SchedulerProcess,
     configuration,
+    gate_flags,
     kube_scheduler,
 )
 from tests.conformance.scheduling.pods import priority_classes
@@ -40,6 +42,7 @@ class Environment:
     server: Server
     extender: Served
     relay: Relay
+    scheduler: SchedulerProcess
 
     async def load(self, *objects: Mapping[str, Any]) -> None:
         """Store objects, their status included."""
@@ -135,13 +138,15 @@ class Setting:
     """The options of a scenario's scheduler and extender.
 
     ``run`` names components of the control plane that fakeapi runs, ``alongside`` starts others
-    before the scheduler. ``gates`` are feature gates that the scheduler and the extender have on.
+    before the scheduler. ``gates`` are feature gates that the scheduler and the extender have on,
+    ``flags`` further flags of the scheduler.
     """
 
     sampling: Sampling = EVERY_NODE
     extender: Callable[[str], Extender] = Extender
     serving: Mapping[str, Any] = field(default_factory=dict)
     gates: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
     run: str = "none"
     alongside: Callable[[Server], AbstractAsyncContextManager[None]] = nothing_else
 
@@ -180,5 +185,7 @@ async def environment(
         passing = await stack.enter_async_context(relay(extender.url))
         extenders = [setting.extender(passing.url)]
         config = configuration(server.kubeconfig, extenders, setting.sampling)
-        await stack.enter_async_context(kube_scheduler(program, config, setting.gates))
-        yield Environment(cluster, server, extender, passing)
+        scheduler = await stack.enter_async_context(
+            kube_scheduler(program, config, (*gate_flags(setting.gates), *setting.flags))
+        )
+        yield Environment(cluster, server, extender, passing, scheduler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,11 +95,49 @@ def gate_flags(gates: Iterable[str]) -> list[str]:
     return [f"--feature-gates={enabled}"] if enabled else []
 
 
+@dataclass(slots=True)
+class SchedulerProcess:
+    """A kube-scheduler that can be killed and started again; it logs to a file."""
+
+    command: Sequence[str]
+    log: Path
+    _process: Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """The ID of the process, which has been started."""
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Start it."""
+        with self.log.open("ab") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.command, stdout=output, stderr=output
+            )
+
+    async def kill(self) -> None:
+        """End it by SIGKILL."""
+        await self._end(Process.kill)
+
+    async def stop(self) -> None:
+        """End it; raise SchedulerEndedError if it has ended by itself."""
+        assert self._process is not None
+        if self._process.returncode is not None:
+            raise SchedulerEndedError(self.log.read_bytes()[-_SHOWN_BYTES:].decode())
+        await self._end(Process.terminate)
+
+    async def _end(self, signal: Callable[[Process], None]) -> None:
+        assert self._process is not None
+        signal(self._process)
+        await self._process.wait()
+
+
 @asynccontextmanager
 async def kube_scheduler(
-    program: Path, given: Document, gates: Iterable[str] = ()
-) -> AsyncIterator[Process]:
-    """Run a kube-scheduler with these feature gates switched on until the block ends.
+    program: Path, given: Document, flags: Iterable[str] = ()
+) -> AsyncIterator[SchedulerProcess]:
+    """Run a kube-scheduler with these further flags until the block ends.
 
     It does not report when it is ready: callers wait for the effect they need. Raise
     SchedulerEndedError if it ends by itself.
@@ -108,15 +146,10 @@ async def kube_scheduler(
         directory = Path(name)
         config, log = directory / "config.json", directory / "log"
         config.write_text(json.dumps(given))
-        command = (str(program), "--config", str(config), "--secure-port", "0", *gate_flags(gates))
-        with log.open("wb") as output:
-            process = await asyncio.create_subprocess_exec(*command, stdout=output, stderr=output)
+        command = (str(program), "--config", str(config), "--secure-port", "0", *flags)
+        scheduler = SchedulerProcess(command, log)
+        await scheduler.start()
         try:
-            yield process
+            yield scheduler
         finally:
-            ended = process.returncode is not None
-            if not ended:
-                process.terminate()
-                await process.wait()
-            if ended:
-                raise SchedulerEndedError(log.read_bytes()[-_SHOWN_BYTES:].decode())
+            await scheduler.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,8 +44,15 @@ class Served:
 
     async def stop(self) -> None:
         """End it."""
+        await self._end(Process.terminate)
+
+    async def kill(self) -> None:
+        """End it by SIGKILL."""
+        await self._end(Process.kill)
+
+    async def _end(self, signal: Callable[[Process], None]) -> None:
         if self._process is not None and self._process.returncode is None:
-            self._process.terminate()
+            signal(self._process)
             await self._process.wait()
 
 
