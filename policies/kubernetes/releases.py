@@ -86,6 +86,7 @@ class Release:
     victimless_candidates: bool  # an extender may receive, and may return, a node without victims
     waits_without_status: bool  # a pod waits for a nominated node that has no filter status
     node_name_limits: bool  # for a pod that names its node, other nodes are not evaluated
+    node_name_is_first: bool  # NodeName filters before NodeUnschedulable
     claim_in_use_is_of_the_node: bool  # a ReadWriteOncePod claim in use: "node has pod using …"
     volume_affinity_is_a_conflict: bool  # … "had volume node affinity conflict", later reworded
     node_lists_volume_limits: bool  # status.allocatable of a node limits volumes, too
@@ -125,6 +126,7 @@ def _release(minor: int, settings: Mapping[str, bool]) -> Release:
         victimless_candidates=minor >= 38,
         waits_without_status=minor < 32,
         node_name_limits=minor >= 37,
+        node_name_is_first=minor >= 37,
         claim_in_use_is_of_the_node=minor < 34,
         volume_affinity_is_a_conflict=minor < 33,
         node_lists_volume_limits=minor < 32,

@@ -1,8 +1,9 @@
 """The in-tree filters, one file each: whether a pod fits a node, and whether eviction could help.
 
-``IN_TREE`` lists them in kube-scheduler's default order. The order matters: a node's status is that
-of the first filter that refuses it. ``configured_filters`` returns the same filters as a
-KubeSchedulerConfiguration changes them.
+``IN_TREE`` lists them in the default order of the newest kube-scheduler, and ``in_default_order``
+returns filters in that of a release. The order matters: a node's status is that of the first filter
+that refuses it. ``configured_filters`` returns the same filters as a KubeSchedulerConfiguration
+changes them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from policies.preemption.filtering.framework import (
     Pipeline,
     PreFilter,
     has_to_fit_beside,
+    in_default_order,
     is_recorded,
     run_pre_filters,
 )
@@ -51,8 +53,8 @@ from policies.preemption.filtering.volume_restrictions import VolumeRestrictions
 from policies.preemption.filtering.volume_zone import VolumeZone
 
 IN_TREE: tuple[Filter, ...] = (
-    NodeUnschedulable(),
     NodeName(),
+    NodeUnschedulable(),
     TaintToleration(),
     NodeAffinity(),
     NodePorts(),
@@ -172,6 +174,7 @@ __all__ = [
     "deallocation_result",
     "filters_named",
     "has_to_fit_beside",
+    "in_default_order",
     "is_claim_conflict",
     "is_recorded",
     "not_evaluated",

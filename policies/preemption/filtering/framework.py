@@ -185,6 +185,16 @@ class Pipeline:
         return replace(self, plugins=tuple(each.adding(pod, node) for each in self.plugins))
 
 
+def in_default_order(filters: Sequence[Filter], release: Release) -> Sequence[Filter]:
+    """Return in-tree filters, given in the order of the newest release, in that of ``release``.
+
+    Source: getDefaultPlugins in pkg/scheduler/apis/config/v1/default_plugins.go.
+    """
+    if release.node_name_is_first:
+        return filters
+    return sorted(filters, key=lambda each: each.name != "NodeUnschedulable")
+
+
 def run_pre_filters(
     pod: Pod,
     snapshot: Snapshot,
@@ -192,17 +202,18 @@ def run_pre_filters(
     filters: Sequence[Filter],
     scheduler_names: frozenset[str] = frozenset(),
 ) -> Pipeline:
-    """Run the PreFilters in their order; the first conflict ends the run, as upstream.
+    """Run the PreFilters in the order of the release; the first conflict ends the run, as upstream.
 
     ``scheduler_names`` are the profiles of the scheduler (see :func:`is_recorded`).
     """
     plugins: list[FilterPlugin] = []
     only: frozenset[str] | None = None
     limited_by: list[str] = []
-    for count, each in enumerate(filters, 1):
+    ordered = in_default_order(filters, release)
+    for count, each in enumerate(ordered, 1):
         prepared = each.pre_filter(pod, snapshot, release)
         if prepared.conflict is not None:
-            return Pipeline(pod, (), conflict=prepared.conflict, ran=filters[:count])
+            return Pipeline(pod, (), conflict=prepared.conflict, ran=ordered[:count])
         if prepared.plugin is not None:
             plugins.append(prepared.plugin)
         if prepared.only is not None:
@@ -213,6 +224,6 @@ def run_pre_filters(
         tuple(plugins),
         only=only,
         limited_by=tuple(sorted(limited_by)),
-        ran=filters,
+        ran=ordered,
         scheduler_names=scheduler_names,
     )

@@ -38,6 +38,7 @@ from policies.preemption.filtering import (
     VolumeBinding,
     VolumeRestrictions,
     VolumeZone,
+    in_default_order,
     run_pre_filters,
 )
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
@@ -205,7 +206,7 @@ def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEva
         return None
     constraints: list[Constraint] = []
     reference_rows = {filter_input.columns.index[name] for name in filter_input.columns.irregular}
-    for each in rules.filters:
+    for each in in_default_order(rules.filters, rules.release):
         found = vectorized_filter(each, filter_input)
         if found is None:
             return None

@@ -183,6 +183,12 @@ def refused_by_its_own_node_name(release: Release) -> str:
     return str(pipeline.evaluate(snapshot(node()).nodes["node-1"]))
 
 
+def refused_by_a_cordoned_node_with_another_name(release: Release) -> str:
+    asking = pod(on="node-2", nominated_node="node-1")
+    cluster = snapshot(node(unschedulable=True))
+    return str(filter_nodes(asking, cluster, SchedulerRules(release)).rejected["node-1"])
+
+
 NOBODY = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
 CLAIMS = "no new claims to deallocate, "
 SHORT = "0/1 nodes are available: 1 Insufficient cpu. "
@@ -248,6 +254,13 @@ CHANGES = [
         refused_by_its_own_node_name,
         before="node(s) didn't match the requested node name",
         since="node(s) didn't satisfy plugin(s) [NodeName]",
+    ),
+    Change(
+        "node_name_is_first",
+        37,
+        refused_by_a_cordoned_node_with_another_name,
+        before="node(s) were unschedulable",
+        since="node(s) didn't match the requested node name",
     ),
     Change(
         "NodeDeclaredFeatures",

@@ -53,6 +53,12 @@ def test_the_nominated_node_is_examined_whatever_the_pod_names(release: Release)
 
 
 @every_release
+def test_a_cordoned_node_with_another_name_is_refused_by_the_first_filter(release: Release) -> None:
+    now = snapshot(node("n1"), node("n2", unschedulable=True))
+    assert_agreement(asking(node_name="n1", nominated_node="n2"), now, SchedulerRules(release))
+
+
+@every_release
 def test_a_pod_that_names_its_node_limits_where_the_release_does(release: Release) -> None:
     now = snapshot(node("n1"), node("n2"), node("n3"))
     assert_agreement(asking(node_name="n1"), now, SchedulerRules(release))
