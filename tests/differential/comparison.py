@@ -107,9 +107,9 @@ def _preemption(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterato
 def _choice(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[str]:
     chosen, nominated = ours.chosen, ours.candidates.get(theirs.nominated_node)
     if chosen is None or nominated is None:
-        node = None if chosen is None else chosen.node
-        if node or theirs.nominated_node:
-            yield f"it chose {theirs.nominated_node or None}, we {node}"
+        node = _nominated_before(ours, case) if chosen is None else chosen.node
+        if node != theirs.nominated_node:
+            yield f"it chose {theirs.nominated_node or None}, we {node or None}"
         message = ours.message
     else:
         if DEFAULT_CANDIDATE_ORDER.key(chosen)[0] != DEFAULT_CANDIDATE_ORDER.key(nominated)[0]:
@@ -122,6 +122,12 @@ def _choice(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[st
         message = ours.message.replace(expected, other) if expected else ours.message
     if message != theirs.message:
         yield f"it says {theirs.message!r}, we {message!r}"
+
+
+def _nominated_before(ours: PreemptionDecision, case: Case) -> str:
+    """Return the nomination that a pod keeps; one that may preempt and finds no node loses it."""
+    nominated: str = (case.pod.get("status") or {}).get("nominatedNodeName", "")
+    return "" if ours.eligible else nominated
 
 
 def _charged_otherwise(items: Sequence[Document]) -> Iterator[Sequence[Document]]:

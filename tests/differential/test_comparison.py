@@ -83,6 +83,15 @@ def test_terminating_pods_are_not_deleted_again() -> None:
     assert compared(msgspec.structs.replace(TRUE, victims=()), items) == ""
 
 
+@pytest.mark.parametrize(("kept", "expected"), [("n1", ""), ("", "it chose None, we n1")])
+def test_a_pod_that_may_not_preempt_keeps_its_nomination(kept: str, expected: str) -> None:
+    never = {"preemptionPolicy": "Never"}
+    nominated = {"nominatedNodeName": "n1"}
+    asking = pod_json("new", cpu="2", priority=10, spec=never, status=nominated)
+    message = f"{FILTERED} preemption: not eligible due to preemptionPolicy=Never."
+    assert compared(Answer(nominated_node=kept, message=message), pod=asking) == expected
+
+
 def test_a_claim_that_a_case_lacks_does_not_exist() -> None:
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}
     claiming = pod_json("new", priority=10, spec={"volumes": [volume]})
