@@ -52,9 +52,10 @@ _nodes = st.builds(node, st.sampled_from(NODES), cpu=st.sampled_from(["1", "2"])
 _broken_nodes = st.builds(broken, st.sampled_from(NODES), kind=st.just("Node"))
 _any_nodes = st.one_of(_nodes, _nodes, _broken_nodes)
 _budgets = st.builds(budget, st.sampled_from(["x", "y"]), allowed=st.integers(0, 1))
+_preemptors = st.sampled_from(["a", "b", "c"]).map(lambda name: pod(name, uid=f"{name}-1"))
 _assumptions = st.builds(
     AssumedPreemption,
-    st.sampled_from(["a", "b", "c"]).map(lambda name: pod(name, uid=f"{name}-1")),
+    _preemptors,
     st.sampled_from(NODES),
     st.frozensets(st.sampled_from(["a-1", "b-1", "c-1", "c-2", "d-1"]), min_size=1, max_size=2),
     deadline=st.just(0.0),
@@ -139,6 +140,12 @@ class ClusterMachine(RuleBasedStateMachine):
         dated = replace(assumption, deadline=self.clock.seconds + seconds + self.answers / 1e6)
         self.cluster.assume(dated)
         self.assumed[dated.preemptor.uid] = dated
+
+    @rule(preemptor=_preemptors)
+    def repeated_call(self, preemptor: Pod) -> None:
+        with self.cluster.deciding_anew(preemptor.uid):
+            self.cluster.snapshot()
+        self.assumed.pop(preemptor.uid, None)
 
     @rule()
     def wait(self) -> None:
