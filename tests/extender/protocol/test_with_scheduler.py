@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -10,8 +10,11 @@ import pytest
 
 from extender.protocol.verb_context import Search
 from fakeapi import VirtualCluster
+from fakeapi.apiserver.webhooks.calls import WebhookFunction
 from fakeapi.testing.extenders import InProcessReprieve
 from policies.kubernetes.releases import release
+from tests.builders import Document
+from tests.fakeapi.admission_webhooks import answered, configuration, rule, webhook
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
     X,
@@ -33,11 +36,18 @@ async def close_loop() -> AsyncIterator[SetLoop]:
     async with AsyncExitStack() as stack:
 
         async def create(
-            search: Search = Search.OFFERED, upstream: str = "1.38", **entry: Any
+            search: Search = Search.OFFERED,
+            upstream: str = "1.38",
+            webhooks: Mapping[str, WebhookFunction] | None = None,
+            **entry: Any,
         ) -> SchedulerStage:
             reprieve = InProcessReprieve(search, release(upstream))
             cluster = VirtualCluster(
-                run=RUN, extenders={X: reprieve}, scheduler=configured(entry), upstream=upstream
+                run=RUN,
+                extenders={X: reprieve},
+                scheduler=configured(entry),
+                upstream=upstream,
+                webhooks=webhooks,
             )
             stage = SchedulerStage(await stack.enter_async_context(cluster))
             await stack.enter_async_context(reprieve.following(stage.cluster))
@@ -149,3 +159,29 @@ async def test_a_verb_that_reprieve_does_not_have_is_an_error(close_loop: SetLoo
     message = f"failed sift with extender at URL {X}/sift, code 404"
     assert await stage.refusal("p") == ("SchedulerError", message)
     assert stage.trace[0].answered.startswith("reprieve: no verb 'sift'")
+
+
+@pytest.mark.parametrize("search", Search)
+@pytest.mark.parametrize("upstream", ["1.34", "1.38"])
+async def test_a_preemption_that_fails_is_repeated_at_once_with_the_same_victims(
+    close_loop: SetLoop, search: Search, upstream: str
+) -> None:
+    """Since 1.33 kube-scheduler asks again, with the nomination, if a victim is not deleted."""
+    reviewed = []
+
+    def guard(review: Document) -> Document:
+        reviewed.append(review["request"]["name"])
+        return answered(review, allowed=len(reviewed) > 1)
+
+    stage = await close_loop(search, upstream, {"guard.example.com": guard})
+    await filled(stage, 3)
+    guarded = webhook("guard.example.com", rules=[rule("pods", operations=["DELETE"])])
+    stage.load(configuration("validating", guarded))
+    await stage.create_pod(pod("vip", "2", priority=1000))
+    await stage.passes(15)
+    first, second = stage.trace.calls("preempt")
+    [nominated] = first.answered["NodeNameToMetaVictims"]
+    assert second.asked["Pod"]["status"]["nominatedNodeName"] == nominated
+    assert second.answered == first.answered
+    await stage.passes(60)
+    assert (await stage.places())["vip"] == nominated
