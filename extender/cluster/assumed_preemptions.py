@@ -59,7 +59,9 @@ class AssumedPreemptions:
 
     def observe_pod(self, pod: Pod) -> frozenset[str]:
         """Record a pod from the watch; return the nodes whose assumed preemptions change."""
-        departing = is_terminating_by_preemption(pod) or pod.finished
+        # A victim that was only assumed on its node is not deleted; it is pending again.
+        is_pending = pod.node_name is None and not pod.may_be_assumed
+        departing = is_terminating_by_preemption(pod) or pod.finished or is_pending
         return self._confirm(
             pod.uid, ends_victim=departing, ends_nomination=self._is_nomination_confirmed(pod)
         )
@@ -89,14 +91,15 @@ class AssumedPreemptions:
         if not assumed:
             return state
         victims = frozenset().union(*(each.victims for each in assumed))
-        present = {pod.uid for pod in state.nominated}
+        nominated = tuple(pod for pod in state.nominated if pod.uid not in victims)
+        present = {pod.uid for pod in nominated}
         return replace(
             state,
             pods=tuple(
                 replace(pod, assumed_victim=True) if pod.uid in victims else pod
                 for pod in state.pods
             ),
-            nominated=(*state.nominated, *_newly_nominated(assumed, present)),
+            nominated=(*nominated, *_newly_nominated(assumed, present)),
         )
 
     def __len__(self) -> int:
@@ -123,4 +126,4 @@ class AssumedPreemptions:
 def _newly_nominated(assumed: Iterable[AssumedPreemption], present: set[str]) -> Iterable[Pod]:
     for each in assumed:
         if each.nominates and each.preemptor.uid not in present:
-            yield replace(each.preemptor, nominated_node=each.node)
+            yield replace(each.preemptor, nominated_node=each.node, may_be_assumed=False)

@@ -83,7 +83,10 @@ class ObjectStore(Generic[T]):
 
 
 class PodStore:
-    """Pods by key, and by the node that they are on, are nominated to, or occupy undecoded."""
+    """Pods by key, and by the node that they are on, are nominated to, or occupy undecoded.
+
+    ``pending`` are those without a node, by UID.
+    """
 
     def __init__(
         self, mark_nodes: Callable[[Iterable[str]], None], assumed: AssumedPreemptions
@@ -97,6 +100,7 @@ class PodStore:
         self._repelling: dict[str, Pod] = {}
         self._repelling_view: tuple[Pod, ...] | None = ()
         self.by_key: dict[str, Pod | Unreadable] = {}
+        self.pending: dict[str, Pod] = {}
 
     def repelling(self) -> tuple[Pod, ...]:
         """Return the bound pods with required anti-affinity; the same tuple if none has changed."""
@@ -158,7 +162,9 @@ class PodStore:
             if pod.anti_affinity:
                 self._repelling[pod.key] = pod
                 self._repelling_view = None
-        elif pod.nominated_node is not None:
+            return
+        self.pending[pod.uid] = pod
+        if pod.nominated_node is not None:
             self._put(self._nominated_to, pod.nominated_node, pod.key, pod)
 
     def _add_undecoded(self, pod: Unreadable) -> None:
@@ -178,6 +184,7 @@ class PodStore:
         if isinstance(old, Unreadable):
             self._take(self._unread_on, old.node_name, key)
         else:
+            self.pending.pop(old.uid, None)
             self._take(self._on, old.node_name, key)
             self._take(self._nominated_to, old.nominated_node, key)
         return old

@@ -10,6 +10,10 @@ There are three results:
 - no node: the pod may not preempt, or no entry passes the guardrails. kube-scheduler retries
   later.
 
+kube-scheduler offers only pods that are on the node in its own snapshot. So an offered victim that
+is pending has been assumed there: it waits at Permit or in PreBind, and its eviction deletes
+nothing. For this call it counts as a pod on the node. Other pending pods are never named.
+
 Guardrails are the last check of an answer before it is sent. kube-scheduler deletes any pods that
 an extender names on a node it knows; it was observed to delete a pod of the preemptor's own
 priority. And one UID that it does not find makes it discard the whole answer. So every entry is
@@ -86,6 +90,7 @@ class PreemptArgs:
         If the context has no time left, choose the best candidate found so far and add a note.
         Raise DeadlineExceededError if there is none.
         """
+        context = _with_assumed_pods(self, context)
         decision = _decide_own(self, context)
         if decision.untried and decision.chosen is None:
             raise DeadlineExceededError
@@ -135,6 +140,20 @@ def _is_certain(decision: PreemptionDecision) -> bool:
     # Whether a pod is eligible depends on the status of all filters for its nominated node, which
     # kube-scheduler knew when it called.
     return decision.reason == PREEMPTION_POLICY_NEVER or not decision.not_evaluated
+
+
+def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
+    """Return the context with the offered victims that are pending on the nodes of their offers."""
+    assumed = {
+        uid: node
+        for node, offer in args.candidates.items()
+        for uid in offer.uids
+        if uid in context.pending_pods and node in context.snapshot.nodes
+    }
+    snapshot = context.snapshot
+    for uid, node in assumed.items():
+        snapshot = snapshot.with_assumed(context.pending_pods[uid], node)
+    return replace(context, snapshot=snapshot)
 
 
 def _decide_own(args: PreemptArgs, context: CallContext) -> PreemptionDecision:

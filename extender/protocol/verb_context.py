@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
-from policies.kubernetes.snapshot import Snapshot
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision
 from policies.preemption.engine import Engine, HasTimeLeft, no_deadline
 from policies.preemption.filtering.status import FilterDecision
@@ -30,12 +30,16 @@ class FallbackKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The input of a decision: an immutable snapshot, an engine, and the time that is left."""
+    """The input of a decision: an immutable snapshot, an engine, and the time that is left.
+
+    ``pending_pods`` are the pods without a node, by UID; the snapshot has only the nominated ones.
+    """
 
     snapshot: Snapshot
     engine: Engine
     search: Search = Search.OFFERED
     has_time_left: HasTimeLeft = no_deadline
+    pending_pods: Mapping[str, Pod] = field(default_factory=dict)
 
     @property
     def rules(self) -> SchedulerRules:

@@ -167,7 +167,11 @@ class Service:
         with self.cluster.deciding_anew(call.pod.uid) if ending else nullcontext():
             snapshot = self.cluster.snapshot()
             context = CallContext(
-                snapshot, self.engine, self.search, lambda: clock.monotonic() <= deadline
+                snapshot,
+                self.engine,
+                self.search,
+                lambda: clock.monotonic() <= deadline,
+                self.cluster.pods.pending,
             )
             return call.decide(context), snapshot
 

@@ -127,13 +127,14 @@ class Pod:
     ``priority`` is 0 where the object has none. ``started_ns`` is None until the kubelet has set
     it. ``preempted``: kube-scheduler has marked the pod as its victim (its first DisruptionTarget
     condition is True with reason PreemptionByScheduler). ``assumed_victim``: the pod is a victim of
-    an assumed preemption, which the watch does not show yet. ``resource_names`` are those that any
-    container requests or limits, even at zero. ``affinity`` and ``anti_affinity`` are required
-    terms, ``spread`` hard constraints, ``soft_spread`` whether there are soft ones; ``controller``
-    is the controller that owns the pod. ``storage`` is None for a pod without volumes and device
-    claims, as most are. ``required_features`` are those that a node has to declare.
-    ``priority_class`` is for display only; no decision reads it. ``scheduler_name`` is that of the
-    scheduler that is to place the pod.
+    an assumed preemption, which the watch does not show yet. ``may_be_assumed``: the pod is
+    pending, and kube-scheduler may have assumed it on its nominated node. ``resource_names`` are
+    those that any container requests or limits, even at zero. ``affinity`` and ``anti_affinity``
+    are required terms, ``spread`` hard constraints, ``soft_spread`` whether there are soft ones;
+    ``controller`` is the controller that owns the pod. ``storage`` is None for a pod without
+    volumes and device claims, as most are. ``required_features`` are those that a node has to
+    declare. ``priority_class`` is for display only; no decision reads it. ``scheduler_name`` is
+    that of the scheduler that is to place the pod.
     """
 
     namespace: str
@@ -148,6 +149,7 @@ class Pod:
     terminating: bool = False
     preempted: bool = False
     assumed_victim: bool = False
+    may_be_assumed: bool = False
     finished: bool = False
     requests: Resources = NO_RESOURCES
     resource_names: frozenset[str] = frozenset()
@@ -294,6 +296,22 @@ class Snapshot:
     workloads: Mapping[str, tuple[PodSelectingObject, ...]] = field(default_factory=dict)
     storage: Storage = NO_STORAGE
     generation: int = 0
+
+    def with_assumed(self, pod: Pod, node: str) -> Snapshot:
+        """Return the snapshot with a pending pod on a known node, and nominated to none.
+
+        It corresponds to AssumePod of kube-scheduler's cache.
+        """
+        assumed = replace(pod, node_name=node, nominated_node=None, may_be_assumed=False)
+        nodes = dict(self.nodes)
+        for name in {node, pod.nominated_node or node} & nodes.keys():
+            others = tuple(each for each in nodes[name].nominated if each.uid != pod.uid)
+            nodes[name] = replace(nodes[name], nominated=others)
+        nodes[node] = nodes[node].with_pod(assumed)
+        repelling = (assumed,) if assumed.anti_affinity else ()
+        return replace(
+            self, nodes=nodes, pods_with_anti_affinity=self.pods_with_anti_affinity + repelling
+        )
 
 
 def assemble(

@@ -209,6 +209,7 @@ def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod
         terminating=leaving != "stays" and not nominated,
         preempted=leaving == "preempted" and not nominated,
         assumed_victim=assumed and not nominated,
+        may_be_assumed=nominated and draw(st.booleans()),
         anti_affinity=draw(_some_terms),
         scheduler_name=draw(_schedulers) if nominated else drawn.scheduler_name,
     )

@@ -157,6 +157,7 @@ class PodSpecV1(Struct):
     resources: ResourceRequirementsV1 | None = None
     nodeName: str | None = None
     schedulerName: str | None = None
+    schedulingGates: list[object] | None = None
     hostNetwork: bool | None = None
     hostUsers: bool | None = None
     nodeSelector: dict[str, str] | None = None

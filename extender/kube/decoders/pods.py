@@ -30,6 +30,7 @@ from policies.kubernetes.default_selector import (
     STATEFUL_SET,
     PodOwner,
 )
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.pod_requests import pod_requests
 from policies.kubernetes.releases import Release
 from policies.kubernetes.selectors import (
@@ -213,6 +214,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         started_ns=None if status.startTime is None else epoch_ns(status.startTime),
         terminating=meta.deletionTimestamp is not None,
         preempted=_preempted(status.conditions or ()),
+        may_be_assumed=_may_be_assumed(spec, status, release),
         finished=status.phase in FINISHED,
         requests=pod_requests(pod_resources.pod_resources(spec, status), release),
         resource_names=frozenset(pod_resources.mentioned_resources(spec)),
@@ -238,6 +240,25 @@ def _preempted(conditions: Iterable[core_v1_types.PodConditionV1]) -> bool:
         if condition.type == "DisruptionTarget":
             return condition.status == "True" and condition.reason == "PreemptionByScheduler"
     return False
+
+
+def _may_be_assumed(
+    spec: core_v1_types.PodSpecV1, status: core_v1_types.PodStatusV1, release: Release
+) -> bool:
+    """Return whether kube-scheduler may have assumed a pending pod on its nominated node.
+
+    It nominates a pod that waits at Permit or in PreBind, too. A pod with scheduling gates does not
+    get there, and one whose last attempt failed is taken for a preemptor that waits for its
+    victims. Source: the binding cycle in pkg/scheduler/schedule_one.go.
+    """
+    if FeatureGate.NOMINATED_NODE_NAME_FOR_EXPECTATION not in release.gates:
+        return False
+    if spec.nodeName or not status.nominatedNodeName or spec.schedulingGates:
+        return False
+    return not any(
+        (each.type, each.status, each.reason) == ("PodScheduled", "False", "Unschedulable")
+        for each in status.conditions or ()
+    )
 
 
 def _host_ports(spec: core_v1_types.PodSpecV1, release: Release) -> Iterator[HostPort]:

@@ -269,9 +269,9 @@ class PodCache:
         if item.uid in self._assumed:
             return replace(model, node_name=self._assumed[item.uid], nominated_node=None)
         nominated = self._nominated.get(item.uid, model.nominated_node)
-        if nominated == model.nominated_node:
+        if nominated == model.nominated_node and not model.may_be_assumed:
             return model
-        return replace(model, nominated_node=nominated)
+        return replace(model, nominated_node=nominated, may_be_assumed=False)
 
     def _drop_observed(self, old: CachedPod | None, new: CachedPod) -> None:
         """Drop decisions that the watch has shown or superseded."""

@@ -51,9 +51,9 @@ class ClusterColumns:
     """A snapshot as columns. Row ``i`` of everything is the node ``names[i]``; rows are dense.
 
     ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``with_nominated``
-    names the nodes with nominated pods, ``departing`` those with departing pods, ``irregular``
-    those that the columns cannot represent: amounts beyond 64 bits, pods that share a UID, or pods
-    that could not be decoded.
+    names the nodes with nominated pods, ``departing`` those with departing pods or with nominated
+    ones that may be assumed, ``irregular`` those that the columns cannot represent: amounts beyond
+    64 bits, pods that share a UID, or pods that could not be decoded.
     """
 
     def __init__(self, policy: Policy, release: Release) -> None:
@@ -133,7 +133,8 @@ class ClusterColumns:
         self._replace_pods(row, before, state.pods)
         self.nodes.set_requested(row, state.requested)
         _mark(self.with_nominated, name, state.nominated)
-        _mark(self.departing, name, self._departing[row])
+        assumable = any(pod.may_be_assumed for pod in state.nominated)
+        _mark(self.departing, name, assumable or self._departing[row])
         plain = self.nodes.regular[row] and not state.unreadable and is_regular(state.requested)
         if not plain or name in self.irregular or not self._seem_regular(row):
             _mark(self.irregular, name, not (plain and self._are_regular(row)))

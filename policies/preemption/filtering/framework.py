@@ -107,10 +107,12 @@ def is_recorded(nominated: Pod, pod: Pod, scheduler_names: frozenset[str]) -> bo
 def has_to_fit_beside(nominated: Pod, pod: Pod, scheduler_names: frozenset[str]) -> bool:
     """Return whether ``pod`` has to fit a node beside another pod that is nominated to it.
 
-    Source: addGENominatedPods in pkg/scheduler/framework/runtime/framework.go.
+    These are the pods of at least its own priority, and those that may be assumed on the node: in
+    kube-scheduler's snapshot they are on it, at any priority. Source: addGENominatedPods in
+    pkg/scheduler/framework/runtime/framework.go.
     """
     return (
-        nominated.priority >= pod.priority
+        (nominated.priority >= pod.priority or nominated.may_be_assumed)
         and nominated.uid != pod.uid
         and is_recorded(nominated, pod, scheduler_names)
     )
@@ -136,9 +138,9 @@ class Pipeline:
     def refuse(self, node: NodeState) -> Rejection | None:
         """Return the first rejection of ``node``, with and without the pods nominated to it.
 
-        Pods of at least the pod's own priority that are nominated to the node must fit beside it,
-        and it must fit without them too, since they may be scheduled elsewhere. Source:
-        RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
+        It must fit beside the nominated pods (see :func:`has_to_fit_beside`), and without them too,
+        since they may be scheduled elsewhere. Source: RunFilterPluginsWithNominatedPods in
+        pkg/scheduler/framework/runtime/framework.go.
         """
         nominated = [
             pod for pod in node.nominated if has_to_fit_beside(pod, self.pod, self.scheduler_names)

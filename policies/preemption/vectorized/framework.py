@@ -55,7 +55,7 @@ class FilterInput:
             row = columns.index[name]
             pods = tuple(
                 each
-                for each in columns.states[row].nominated
+                for each in self.snapshot.nodes[name].nominated
                 if has_to_fit_beside(each, self.pod, self.scheduler_names)
             )
             if pods:

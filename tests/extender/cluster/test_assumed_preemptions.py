@@ -153,3 +153,19 @@ def test_a_withdrawn_assumed_preemption_changes_nothing_any_more() -> None:
     state = made.apply(NODE)
     assert (leaving(state), expected(state)) == (["api"], ["rival"])
     assert made.withdraw("vip") is None
+
+
+def test_a_victim_that_is_only_assumed_is_no_longer_nominated() -> None:
+    early = pod("early", nominated_node="node-1", may_be_assumed=True)
+    made = overlay(replace(ASSUMED, victims=frozenset({"early"})))
+    assert expected(made.apply(holding(node("node-1"), nominated=[early]))) == ["vip"]
+    assert made.observe_pod(early) == frozenset()
+    assert made.observe_pod(pod("early")) == {"node-1"}
+    made.observe_pod(replace(VIP, nominated_node="node-1"))
+    assert len(made) == 0
+
+
+def test_a_preemptor_waits_for_its_victims_and_is_not_assumed() -> None:
+    nominated_by_others = replace(VIP, nominated_node="node-9", may_be_assumed=True)
+    state = overlay(replace(ASSUMED, preemptor=nominated_by_others)).apply(NODE)
+    assert [each.may_be_assumed for each in state.nominated] == [False]

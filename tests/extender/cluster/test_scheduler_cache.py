@@ -67,6 +67,14 @@ class TestPods:
         cluster.nodes.upsert(node("node-1"))
         assert names(cluster.snapshot().nodes["node-1"]) == ["web"]
 
+    def test_without_a_node_are_pending_by_uid(self) -> None:
+        early, late = pod("early", nominated_node="node-1"), pod("late")
+        cluster = live_cluster(early, late, pod("web", on="node-1"), pod("done", finished=True))
+        assert cluster.pods.pending == {"early": early, "late": late}
+        cluster.pods.upsert(pod("early", on="node-1"))
+        cluster.pods.remove(late)
+        assert cluster.pods.pending == {}
+
     def test_move_from_nominated_to_bound(self) -> None:
         cluster = live_cluster(node("node-1"), node("node-2"), pod("web", nominated_node="node-1"))
         assert [p.name for p in cluster.snapshot().nodes["node-1"].nominated] == ["web"]

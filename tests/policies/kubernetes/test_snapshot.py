@@ -68,6 +68,18 @@ def test_a_bound_pod_is_not_nominated() -> None:
     assert cluster.nodes["node-2"].nominated == ()
 
 
+def test_an_assumed_pod_is_on_its_node_and_nominated_to_none() -> None:
+    repelling = (AffinityTerm(None, frozenset(), None, "zone"),)
+    early = pod("early", cpu="1", nominated_node="node-2", anti_affinity=repelling)
+    cluster = snapshot(node("node-1"), node("node-2"), early, pod("web", on="node-1", cpu="2"))
+    after = cluster.with_assumed(early, "node-1")
+    assert [each.key for each in after.nodes["node-1"].pods] == ["default/web", "default/early"]
+    assert after.nodes["node-1"].requested.milli_cpu == 3000
+    assert after.nodes["node-2"].nominated == ()
+    assert [each.node_name for each in after.pods_with_anti_affinity] == ["node-1"]
+    assert cluster.nodes["node-2"].nominated == (early,)
+
+
 def test_pods_of_unknown_nodes_and_finished_nominees_are_left_out() -> None:
     cluster = snapshot(
         node("node-1"),

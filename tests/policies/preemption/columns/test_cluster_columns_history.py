@@ -289,6 +289,9 @@ def test_marks_follow_their_pods() -> None:
     assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
     columns.follow(Snapshot({"n1": holding(on)}))
     assert (list(columns.with_nominated), list(columns.departing)) == ([], [])
+    assumable = replace(nominated, may_be_assumed=True)
+    columns.follow(Snapshot({"n1": holding(on, nominated=[assumable])}))
+    assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
 
 
 HUGE = replace(pod("huge"), requests=Resources(memory=2**70))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.preemption.engine import Engine
 from policies.preemption.filtering import (
     Filter,
     FilterPlugin,
@@ -19,7 +21,7 @@ from policies.preemption.filtering.status import Code, Rejection, refused
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, preempt
 from tests.builders import holding, node, pod, snapshot
-from tests.properties.engines import assert_agreement, victims_by_node
+from tests.properties.engines import ENGINES, assert_agreement, victims_by_node
 
 REFUSAL = refused(Code.TOO_MANY_PODS)
 
@@ -97,6 +99,50 @@ def test_the_pod_must_fit_beside_those_that_are_nominated() -> None:
     assert filter_nodes(pod(), cluster, rules(AtMost(1))).rejected == {"node-1": REFUSAL}
     assert filter_nodes(pod(), cluster, rules(AtMost(2))).feasible == ("node-1",)
     assert filter_nodes(pod(priority=9), cluster, rules(AtMost(1))).feasible == ("node-1",)
+
+
+@pytest.mark.parametrize(
+    ("priority", "assumable", "counts"),
+    [(5, False, True), (5, True, True), (1, False, False), (1, True, True)],
+)
+def test_a_nominated_pod_that_may_be_assumed_counts_at_any_priority(
+    priority: int, *, assumable: bool, counts: bool
+) -> None:
+    nominated = pod(
+        cpu="1", priority=priority, nominated_node="node-1", may_be_assumed=assumable, uid="other"
+    )
+    cluster = snapshot(node("node-1", cpu="1"), nominated)
+    asking = pod(cpu="1", priority=5)
+    assert_agreement(asking, cluster)
+    assert filter_nodes(asking, cluster).feasible == (() if counts else ("node-1",))
+
+
+def test_a_pod_that_may_be_assumed_is_no_victim_and_takes_part_of_the_room() -> None:
+    """The more important pod goes as well, because the nominated one may be on the node."""
+    cluster = snapshot(
+        node("node-1", cpu="2"),
+        pod("web", on="node-1", cpu="1", priority=3),
+        pod("api", on="node-1", cpu="1", priority=2),
+        pod("early", cpu="1", priority=1, nominated_node="node-1", may_be_assumed=True),
+    )
+    decision = assert_agreement(pod(cpu="1", priority=5), cluster)
+    assert victims_by_node(decision) == {"node-1": ["web", "api"]}
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+def test_a_filter_call_counts_a_pod_that_may_be_assumed_as_nominated(
+    engine: Callable[[SchedulerRules], Engine],
+) -> None:
+    """kube-scheduler knows whether the pod is assumed, and has found room on the node."""
+    nominated = pod("early", cpu="1", priority=1, nominated_node="node-1", may_be_assumed=True)
+    cluster = snapshot(node("node-1", cpu="1"), nominated)
+
+    def feasible(priority: int) -> Sequence[str]:
+        asking = pod(cpu="1", priority=priority)
+        decide = engine(SchedulerRules()).filter_with_terminating_pods
+        return decide(asking, cluster, ["node-1"]).feasible
+
+    assert (feasible(5), feasible(1)) == (("node-1",), ())
 
 
 @pytest.mark.parametrize(
