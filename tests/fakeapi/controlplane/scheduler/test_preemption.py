@@ -123,6 +123,14 @@ async def test_nominations_of_another_schedulers_pods_do_not_count(
     assert await stage.places(after=1) == {"resident": "a", "theirs": "→ a", "second": second}
 
 
+async def test_nominations_of_less_important_pods_take_no_room(schedule: SetScheduler) -> None:
+    """The scheduler knows which pods it has assumed."""
+    stage = await schedule()
+    stage.load(node("a"), vip("low", "2", 1, status={"nominatedNodeName": "a"}))
+    stage.load(vip("king", "2", 100))
+    assert (await stage.places(after=0.5))["king"] == "a"
+
+
 async def test_another_schedulers_nomination_is_not_cleared(schedule: SetScheduler) -> None:
     stage = await schedule()
     theirs = {"spec": {"schedulerName": "batch"}, "status": {"nominatedNodeName": "a"}}
