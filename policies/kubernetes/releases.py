@@ -83,6 +83,8 @@ class Release:
     announces_placement: bool  # a successful preemption adds its sentence to the message
     pdb_violation_count: PdbViolationCount
     empty_selector: EmptySelector
+    evicts_units: bool  # an ordinary pod evicts the pods of a group together, by its mode
+    simulates_pod_groups: bool  # a group is scheduled with all its possible victims removed
     victimless_candidates: bool  # an extender may receive, and may return, a node without victims
     waits_without_status: bool  # a pod waits for a nominated node that has no filter status
     node_name_limits: bool  # for a pod that names its node, other nodes are not evaluated
@@ -123,6 +125,16 @@ def _release(minor: int, settings: Mapping[str, bool]) -> Release:
             else PdbViolationCount.ALL_BUDGETS
         ),
         empty_selector=EmptySelector.EVERYTHING if minor >= 38 else EmptySelector.NOTHING,
+        evicts_units=minor >= 37 and FeatureGate.GENERIC_WORKLOAD in gates,
+        simulates_pod_groups=gates.issuperset(
+            {FeatureGate.GENERIC_WORKLOAD}
+            if minor >= 37
+            else {
+                FeatureGate.GENERIC_WORKLOAD,
+                FeatureGate.GANG_SCHEDULING,
+                FeatureGate.WORKLOAD_AWARE_PREEMPTION,
+            }
+        ),
         victimless_candidates=minor >= 38,
         waits_without_status=minor < 32,
         node_name_limits=minor >= 37,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from policies.kubernetes.default_selector import PodOwner, PodSelectingObject
+from policies.kubernetes.pod_groups import NO_POD_GROUPS, PodGroups
 from policies.kubernetes.selectors import (
     Labels,
     LabelSelector,
@@ -134,7 +135,8 @@ class Pod:
     ``controller`` is the controller that owns the pod. ``storage`` is None for a pod without
     volumes and device claims, as most are. ``required_features`` are those that a node has to
     declare. ``priority_class`` is for display only; no decision reads it. ``scheduler_name`` is
-    that of the scheduler that is to place the pod.
+    that of the scheduler that is to place the pod. ``group`` is the name of its PodGroup, "" for
+    none.
     """
 
     namespace: str
@@ -166,6 +168,7 @@ class Pod:
     required_features: frozenset[str] = frozenset()
     priority_class: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER
+    group: str = ""
 
     @property
     def key(self) -> str:
@@ -286,7 +289,7 @@ class Snapshot:
     are equal. ``namespaces`` maps names to labels. ``pods_with_anti_affinity`` are the pods with
     required anti-affinity. ``workloads`` are the objects that select pods, by namespace; they are
     present only if a filter reads them. ``storage`` holds the objects behind volumes and device
-    claims.
+    claims. ``group_members`` are the bound pods of PodGroups, by the key of their group.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
@@ -295,6 +298,8 @@ class Snapshot:
     pods_with_anti_affinity: tuple[Pod, ...] = ()
     workloads: Mapping[str, tuple[PodSelectingObject, ...]] = field(default_factory=dict)
     storage: Storage = NO_STORAGE
+    pod_groups: PodGroups = NO_POD_GROUPS
+    group_members: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
     generation: int = 0
 
     def with_assumed(self, pod: Pod, node: str) -> Snapshot:
@@ -309,8 +314,15 @@ class Snapshot:
             nodes[name] = replace(nodes[name], nominated=others)
         nodes[node] = nodes[node].with_pod(assumed)
         repelling = (assumed,) if assumed.anti_affinity else ()
+        members = dict(self.group_members)
+        if assumed.group:
+            key = f"{assumed.namespace}/{assumed.group}"
+            members[key] = (*members.get(key, ()), assumed)
         return replace(
-            self, nodes=nodes, pods_with_anti_affinity=self.pods_with_anti_affinity + repelling
+            self,
+            nodes=nodes,
+            pods_with_anti_affinity=self.pods_with_anti_affinity + repelling,
+            group_members=members,
         )
 
 
@@ -329,9 +341,12 @@ def assemble(
     """
     bound: dict[str, list[Pod]] = {}
     nominated: dict[str, list[Pod]] = {}
+    members: dict[str, list[Pod]] = {}
     for pod in pods:
         if pod.node_name is not None:
             bound.setdefault(pod.node_name, []).append(pod)
+            if pod.group and not pod.finished:
+                members.setdefault(f"{pod.namespace}/{pod.group}", []).append(pod)
         elif pod.nominated_node is not None and not pod.finished:
             nominated.setdefault(pod.nominated_node, []).append(pod)
     selecting: dict[str, list[PodSelectingObject]] = {}
@@ -350,6 +365,7 @@ def assemble(
         ),
         workloads={namespace: tuple(objects) for namespace, objects in selecting.items()},
         storage=storage,
+        group_members={key: tuple(pods) for key, pods in members.items()},
     )
 
 

@@ -18,6 +18,7 @@ from policies.preemption.filtering.status import (
     describe_not_evaluated,
     resolution_note,
 )
+from policies.preemption.victim_units import VictimUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,21 @@ class VictimSet:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that fits the pod without its victims; ``spared`` are the pods that were reprieved."""
+    """A node that fits the pod without its victims; ``spared`` are the pods that were reprieved.
+
+    ``groups`` are the units among the victims that are of a pod group. Such a unit may have pods on
+    other nodes. They are victims too, but no extender can return them.
+    """
 
     node: str
     victims: VictimSet
     spared: tuple[Pod, ...] = ()
+    groups: tuple[VictimUnit, ...] = ()
+
+    @property
+    def elsewhere(self) -> tuple[Pod, ...]:
+        """The victims on other nodes."""
+        return tuple(pod for unit in self.groups for pod in unit.away_from(self.node))
 
 
 @dataclass(frozen=True, slots=True)

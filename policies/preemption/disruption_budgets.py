@@ -55,21 +55,36 @@ def split_by_pdb_violation(pods: Iterable[Pod], coverage: BudgetCoverage) -> Pod
     other nodes are not counted. A pod whose eviction a budget has already counted is not counted
     again.
     """
-    counts: Counter[str] = Counter()
     violating: list[Pod] = []
     others: list[Pod] = []
-    for pod in pods:
-        violates = False
-        for budget in coverage.of(pod):
-            if pod.name in budget.disrupted:
-                continue
-            counts[budget.key] += 1
-            if counts[budget.key] > budget.allowed:
-                violates = True
-                if coverage.release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION:
-                    break
-        (violating if violates else others).append(pod)
+    pods = tuple(pods)
+    for pod, violations in zip(pods, count_pdb_violations(zip(pods), coverage), strict=True):
+        (violating if violations else others).append(pod)
     return PodsByPdbViolation(tuple(violating), tuple(others))
+
+
+def count_pdb_violations(units: Iterable[Sequence[Pod]], coverage: BudgetCoverage) -> list[int]:
+    """Return the number of PDB violations of each unit of pods that is evicted as a whole.
+
+    Every pod is counted in turn, with the counters of the units before it. Source:
+    FilterVictimsWithPDBViolation in pkg/scheduler/framework/preemption/util.go.
+    """
+    counts: Counter[str] = Counter()
+    return [sum([_violates(pod, counts, coverage) for pod in pods]) for pods in units]
+
+
+def _violates(pod: Pod, counts: Counter[str], coverage: BudgetCoverage) -> bool:
+    """Count a pod against the budgets that cover it; return whether it is a PDB violation."""
+    violates = False
+    for budget in coverage.of(pod):
+        if pod.name in budget.disrupted:
+            continue
+        counts[budget.key] += 1
+        if counts[budget.key] > budget.allowed:
+            violates = True
+            if coverage.release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION:
+                break
+    return violates
 
 
 def covers(budget: DisruptionBudget, pod: Pod, release: Release) -> bool:

@@ -6,14 +6,16 @@ criteria in another order, or fewer of them, and rules that protect pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from policies.kubernetes.criteria import Criterion, Order
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
+from policies.preemption.victim_units import VictimUnit
 
 # A pod without a start time counts as started last: it has done the least work.
 _NOT_STARTED = 2**63 - 1
@@ -68,8 +70,49 @@ def candidate_order(criteria: tuple[Criterion[Candidate], ...]) -> Order[Candida
     return Order(criteria, last=lambda candidate: candidate.node, last_name="node name")
 
 
+@lru_cache(maxsize=16)
+def unit_order(order: Order[Pod]) -> Order[VictimUnit]:
+    """Return the order of victim units that corresponds to an order of pods.
+
+    Units are compared by their priority instead of that of their pods; then by their kind and size,
+    the larger first; and by the other criteria of ``order`` for their most important pods. For
+    single pods without a group it is the same order. Source: MoreImportantVictim in
+    pkg/scheduler/framework/preemption/util.go.
+    """
+    sizes: list[Criterion[VictimUnit]] = [
+        Criterion("kind of the group", lambda unit: -unit.kind),
+        Criterion("most pods", lambda unit: -len(unit.pods)),
+    ]
+    priority = _POD_CRITERIA[0]
+    criteria: list[Criterion[VictimUnit]] = []
+    for each in order.criteria:
+        if each is priority:
+            criteria += [Criterion(each.name, lambda unit: -unit.priority), *sizes]
+        else:
+            criteria.append(Criterion(each.name, _of_most_important(each)))
+    if priority not in order.criteria:
+        criteria = [*sizes, *criteria]
+    return Order(
+        tuple(criteria),
+        last=lambda unit: min([order.last(pod) for pod in unit.pods]),
+        last_name=order.last_name,
+    )
+
+
+def _of_most_important(criterion: Criterion[Pod]) -> Callable[[VictimUnit], int]:
+    return lambda unit: min([criterion.key(pod) for pod in unit.pods])
+
+
 DEFAULT_VICTIM_ORDER = pod_order(_POD_CRITERIA)
 """Upstream's order of pods by importance."""
+
+
+def order_victims(units: Iterable[VictimUnit], order: Order[Pod]) -> tuple[Pod, ...]:
+    """Return the pods of victim units, those of the most important unit first."""
+    ordered = unit_order(order).sort(units)
+    return tuple(pod for unit in ordered for pod in order.sort(unit.pods))
+
+
 DEFAULT_CANDIDATE_ORDER = candidate_order(_CANDIDATE_CRITERIA)
 """Upstream's order of candidates."""
 

@@ -21,6 +21,7 @@ from policies.preemption.filtering import Pipeline, not_evaluated, run_pre_filte
 from policies.preemption.filtering.status import FEASIBLE, Code, FilterDecision, Reason, Rejection
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.victim_selection import ineligibility, select_victims
+from policies.preemption.victim_units import VictimUnits, victim_units
 
 _NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
 
@@ -143,13 +144,14 @@ def post_filter(
         rules.release,
     )
     error = fit_error.deallocation_error(filtering, rules.release)
-    reason = ineligibility(pod, snapshot, nominated_status(pod, statuses, rules))
+    units = victim_units(snapshot, rules.release)
+    reason = ineligibility(pod, units, nominated_status(pod, statuses, rules))
     if reason is not None:
         first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
         outcome = error or fit_error.not_eligible(reason, first)
         return _ineligible(filtering, reason, f"{failure} {outcome}")
     tried = _potential(snapshot, statuses, potential)
-    candidates, refusals = _dry_run(pod, snapshot, tried, rules, has_time_left)
+    candidates, refusals = _dry_run(pod, units, tried, rules, has_time_left)
     order = rules.policy.candidates
     ranked = order.sort(candidates.values())
     rejected = _rejections_of_others(filtering, candidates, refusals)
@@ -209,11 +211,12 @@ def _potential(
 
 def _dry_run(
     pod: Pod,
-    snapshot: Snapshot,
+    units: VictimUnits,
     tried: Collection[str],
     rules: SchedulerRules,
     has_time_left: HasTimeLeft,
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
+    snapshot = units.snapshot
     pipeline = _prepared(pod, snapshot, rules)
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
     candidates: dict[str, Candidate] = {}
@@ -221,7 +224,7 @@ def _dry_run(
     for name in tried:
         if not has_time_left():
             break
-        found = select_victims(pipeline, snapshot.nodes[name], coverage, rules.policy)
+        found = select_victims(pipeline, snapshot.nodes[name], units, coverage, rules.policy)
         if isinstance(found, Candidate):
             candidates[name] = found
         else:

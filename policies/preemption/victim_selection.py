@@ -9,28 +9,31 @@ Each rule is a function of values, shared by every engine. The steps on one node
    stays, the others are the victims.
 
 So the victims are not the cheapest set, but the pods that are left after the more important ones
-were reprieved.
+were reprieved. Where pod groups count, each step is for a unit of pods (see
+:mod:`policies.preemption.victim_units`), which is evicted and reprieved as a whole. Its pods on
+other nodes free nothing on this one, but they count for topology spread and inter-pod affinity.
 
 Sources: pkg/scheduler/framework/preemption and plugins/defaultpreemption, v1.30.12 to v1.37.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.kubernetes.snapshot import NodeState, Pod
 from policies.preemption.decision import Candidate, VictimSet
-from policies.preemption.disruption_budgets import BudgetCoverage, split_by_pdb_violation
+from policies.preemption.disruption_budgets import BudgetCoverage, count_pdb_violations
 from policies.preemption.filtering import Pipeline
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
-from policies.preemption.policy import DEFAULT_VICTIM_ORDER, Policy
+from policies.preemption.policy import DEFAULT_VICTIM_ORDER, Policy, order_victims, unit_order
+from policies.preemption.victim_units import UnitKind, VictimUnit, VictimUnits
 
 PREEMPTION_POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 WAITING_FOR_TERMINATING_POD = "not eligible due to a terminating pod on the nominated node."
 
 
-def ineligibility(pod: Pod, snapshot: Snapshot, nominated_status: Rejection | None) -> str | None:
+def ineligibility(pod: Pod, units: VictimUnits, nominated_status: Rejection | None) -> str | None:
     """Return why ``pod`` may not preempt, or None if it may (PodEligibleToPreemptOthers).
 
     ``nominated_status`` is the filter status of the node that the pod is nominated to. A pod waits
@@ -43,9 +46,10 @@ def ineligibility(pod: Pod, snapshot: Snapshot, nominated_status: Rejection | No
         return None
     if nominated_status is not None and not nominated_status.resolvable:
         return None
-    node = snapshot.nodes.get(pod.nominated_node)
+    node = units.snapshot.nodes.get(pod.nominated_node)
     if node is not None and any(
-        other.priority < pod.priority and is_terminating_by_preemption(other) for other in node.pods
+        is_terminating_by_preemption(other) and units.priority_of(other) < pod.priority
+        for other in node.pods
     ):
         return WAITING_FOR_TERMINATING_POD
     return None
@@ -58,20 +62,30 @@ def is_terminating_by_preemption(pod: Pod) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NodeDryRun:
-    """A node in a dry run, with the filters updated for the pods removed and added so far."""
+    """A node in a dry run, with the filters updated for the pods removed and added so far.
+
+    ``others`` are the other nodes that have a pod of a unit; their states stay as they are.
+    """
 
     pipeline: Pipeline
     node: NodeState
+    others: Mapping[str, NodeState] = field(default_factory=dict)
 
     def removing(self, pod: Pod) -> NodeDryRun:
         """Return the dry run without ``pod``."""
+        other = self.others.get(pod.node_name or "")
+        if other is not None:
+            return replace(self, pipeline=self.pipeline.removing(pod, other))
         node = self.node.without_pods((pod,))
-        return NodeDryRun(self.pipeline.removing(pod, node), node)
+        return replace(self, pipeline=self.pipeline.removing(pod, node), node=node)
 
     def adding(self, pod: Pod) -> NodeDryRun:
         """Return the dry run with ``pod`` added back."""
+        other = self.others.get(pod.node_name or "")
+        if other is not None:
+            return replace(self, pipeline=self.pipeline.adding(pod, other))
         node = self.node.with_pod(pod)
-        return NodeDryRun(self.pipeline.adding(pod, node), node)
+        return replace(self, pipeline=self.pipeline.adding(pod, node), node=node)
 
     def rejection(self) -> Rejection | None:
         """Return why the preemptor does not fit now, or None if it does."""
@@ -79,41 +93,63 @@ class NodeDryRun:
 
 
 def select_victims(
-    pipeline: Pipeline, node: NodeState, coverage: BudgetCoverage, policy: Policy
+    pipeline: Pipeline,
+    node: NodeState,
+    units: VictimUnits,
+    coverage: BudgetCoverage,
+    policy: Policy,
 ) -> Candidate | Rejection:
     """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode)."""
-    potential = policy.victims.sort(
-        pod
-        for pod in node.pods
-        if pod.priority < pipeline.pod.priority and policy.protection_of(pod) is None
+    name, states = node.node.name, units.snapshot.nodes
+    present = units.of(node.pods)
+    away = {pod.node_name or "" for unit in present for pod in unit.away_from(name)}
+    if not away <= states.keys():
+        return unresolvable(Code.NO_NODE_OF_MEMBER, min(away - states.keys()))
+    potential = unit_order(policy.victims).sort(
+        unit
+        for unit in present
+        if unit.priority < pipeline.pod.priority
+        and all(policy.protection_of(pod) is None for pod in unit.pods)
     )
     if not potential:
         return unresolvable(Code.NO_VICTIMS)
-    trial = NodeDryRun(pipeline, node)
-    for pod in potential:
-        trial = trial.removing(pod)
+    trial = NodeDryRun(pipeline, node, {each: states[each] for each in away})
+    for unit in potential:
+        for pod in unit.pods:
+            trial = trial.removing(pod)
     rejection = trial.rejection()
     if rejection is not None:
         return rejection
-    groups = split_by_pdb_violation(potential, coverage)
-    trial, violating = _reprieve(trial, groups.violating)
-    trial, others = _reprieve(trial, groups.others)
+    counts = count_pdb_violations((unit.pods for unit in potential), coverage)
+    counted = list(zip(potential, counts, strict=True))
+    trial, violating = _reprieve(trial, ((unit, count) for unit, count in counted if count))
+    trial, others = _reprieve(trial, ((unit, 0) for unit, count in counted if not count))
+    victims = [unit for unit, _ in (*violating, *others)]
+    if not victims:
+        return unresolvable(Code.NO_VICTIM_NEEDED, name)
     # In whatever order the policy reprieves, kube-scheduler takes the first victim for the most
     # important one.
-    victims = tuple(DEFAULT_VICTIM_ORDER.sort((*violating, *others)))
-    if not victims:
-        return unresolvable(Code.NO_VICTIM_NEEDED, node.node.name)
-    evicted = {pod.uid for pod in victims}
-    reprieved = tuple(pod for pod in potential if pod.uid not in evicted)
-    return Candidate(node.node.name, VictimSet(victims, len(violating)), reprieved)
+    pods = order_victims(victims, DEFAULT_VICTIM_ORDER)
+    evicted = {pod.uid for pod in pods}
+    return Candidate(
+        name,
+        VictimSet(pods, sum(count for _, count in violating)),
+        spared=tuple(p for unit in potential for p in unit.pods if p.uid not in evicted),
+        groups=tuple(unit for unit in victims if unit.kind is not UnitKind.POD),
+    )
 
 
-def _reprieve(trial: NodeDryRun, pods: Sequence[Pod]) -> tuple[NodeDryRun, list[Pod]]:
-    victims: list[Pod] = []
-    for pod in pods:
-        with_pod = trial.adding(pod)
-        if with_pod.rejection() is None:
-            trial = with_pod
+def _reprieve(
+    trial: NodeDryRun, units: Iterable[tuple[VictimUnit, int]]
+) -> tuple[NodeDryRun, list[tuple[VictimUnit, int]]]:
+    """Return the dry run with the units that are reprieved, and the others with their counts."""
+    victims: list[tuple[VictimUnit, int]] = []
+    for unit, count in units:
+        with_unit = trial
+        for pod in unit.pods:
+            with_unit = with_unit.adding(pod)
+        if with_unit.rejection() is None:
+            trial = with_unit
         else:
-            victims.append(pod)
+            victims.append((unit, count))
     return trial, victims

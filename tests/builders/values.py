@@ -8,9 +8,11 @@ pod's UID is its name unless a test says otherwise, and times are whole seconds 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from policies.kubernetes.default_selector import PodSelectingObject
+from policies.kubernetes.pod_groups import DisruptionMode, PodGroup, PodGroups
 from policies.kubernetes.pod_requests import as_resources
 from policies.kubernetes.quantity import parse_quantity
 from policies.kubernetes.selectors import (
@@ -156,9 +158,11 @@ def snapshot(
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
     unknown: Collection[StorageKind] = (),
     workloads: Iterable[PodSelectingObject] = (),
+    groups: Iterable[PodGroup] = (),
+    composites: Iterable[PodGroup] = (),
 ) -> Snapshot:
     """Put nodes, pods, budgets, claims and volumes, in any order, into a snapshot."""
-    return assemble(
+    whole = assemble(
         nodes=[thing for thing in things if isinstance(thing, Node)],
         pods=[thing for thing in things if isinstance(thing, Pod)],
         budgets=[thing for thing in things if isinstance(thing, DisruptionBudget)],
@@ -168,6 +172,17 @@ def snapshot(
         ),
         workloads=workloads,
     )
+    return replace(
+        whole,
+        pod_groups=PodGroups(
+            {each.key: each for each in groups}, {each.key: each for each in composites}
+        ),
+    )
+
+
+def pod_group(name: str = "group", mode: str = "all", **fields: Any) -> PodGroup:
+    """Build a PodGroup or CompositePodGroup; ``fields`` are those of PodGroup."""
+    return PodGroup(**{"namespace": "default", **fields}, name=name, mode=DisruptionMode(mode))
 
 
 def workload(

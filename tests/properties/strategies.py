@@ -4,10 +4,10 @@ Amounts, priorities, start times and labels come from tiny ranges, so that equal
 overcommitted nodes, broken budgets and full ties are common and failures shrink to a few objects.
 
 ``clusters`` holds resources, ports, taints and budgets, for the laws that hold only there;
-``rich_clusters`` everything that decisions read: two namespaces, affinity in both directions,
-topology spread, pods that terminate or are assumed victims, nominated pods of any priority and of
-two schedulers, an extended resource, nodes with a pod that could not be read, and preemptors that
-are nominated already or must not preempt.
+``rich_clusters`` also two namespaces, affinity in both directions, topology spread, pods that
+terminate or are assumed victims, nominated pods of any priority and of two schedulers, an extended
+resource, nodes with a pod that could not be read, and preemptors that are nominated already or must
+not preempt; ``grouped_clusters`` everything that decisions read: pods of pod groups as well.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
+from policies.kubernetes.pod_groups import PodGroup
 from policies.kubernetes.selectors import LabelSelector, equals_all, label_requirement
 from policies.kubernetes.snapshot import (
     AffinityTerm,
@@ -28,7 +29,7 @@ from policies.kubernetes.snapshot import (
     Snapshot,
     SpreadConstraint,
 )
-from tests.builders import budget, node, pod, snapshot, toleration
+from tests.builders import budget, node, pod, pod_group, snapshot, toleration
 
 NODES = ("node-1", "node-2", "node-3")
 LABELS: tuple[Mapping[str, str], ...] = (
@@ -58,10 +59,19 @@ class Cluster:
     preemptor: Pod
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    groups: tuple[PodGroup, ...] = ()
+    composites: tuple[PodGroup, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot:
-        whole = snapshot(*self.nodes, *self.pods, *self.budgets, namespaces=self.namespaces)
+        whole = snapshot(
+            *self.nodes,
+            *self.pods,
+            *self.budgets,
+            namespaces=self.namespaces,
+            groups=self.groups,
+            composites=self.composites,
+        )
         marked = {name: replace(whole.nodes[name], unreadable=("lost",)) for name in self.unread}
         return replace(whole, nodes={**whole.nodes, **marked})
 
@@ -285,6 +295,36 @@ def rich_clusters(draw: st.DrawFn) -> Cluster:
         preemptor=draw(preemptors(places)),
         namespaces={"default": {"team": "red"}, "other": draw(_at_times({"team": "red"}, {}))},
         unread=frozenset(name for name in places if draw(_seldom) and draw(_sometimes)),
+    )
+
+
+GROUPS = ("group-1", "group-2", "group-3")
+COMPOSITES = ("above", "top")
+
+
+@st.composite
+def groups(draw: st.DrawFn, name: str, parents: tuple[str, ...]) -> PodGroup:
+    """Draw a group of either kind, which may be below one of its own kind in a cycle."""
+    return pod_group(
+        name,
+        draw(st.sampled_from(["single", "all", "all"])),
+        priority=draw(_priorities),
+        parent=draw(st.sampled_from(["", *parents])),
+    )
+
+
+@st.composite
+def grouped_clusters(draw: st.DrawFn) -> Cluster:
+    """Draw a rich cluster of one namespace with pods of pod groups."""
+    cluster = draw(rich_clusters())
+    named = st.sampled_from(["", "", *GROUPS, "missing"])
+    pods = (replace(each, namespace="default", group=draw(named)) for each in cluster.pods)
+    return replace(
+        cluster,
+        pods=tuple(pods),
+        preemptor=replace(cluster.preemptor, group=draw(st.sampled_from(["", "", GROUPS[0]]))),
+        groups=tuple(draw(groups(name, (*COMPOSITES, "missing"))) for name in GROUPS),
+        composites=tuple(draw(groups(name, COMPOSITES)) for name in COMPOSITES),
     )
 
 

@@ -150,6 +150,10 @@ class TolerationV1(Struct):
     effect: str | None = None
 
 
+class SchedulingGroupV1(Struct):
+    podGroupName: str | None = None
+
+
 class PodSpecV1(Struct):
     containers: list[ContainerV1] | None = None
     initContainers: list[ContainerV1] | None = None
@@ -169,6 +173,7 @@ class PodSpecV1(Struct):
     priority: Int32 | None = None
     priorityClassName: str | None = None
     preemptionPolicy: str | None = None
+    schedulingGroup: SchedulingGroupV1 | None = None
 
 
 class PodConditionV1(Struct):

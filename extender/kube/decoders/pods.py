@@ -232,6 +232,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         # Many pods share few priority classes and schedulers.
         priority_class=intern(spec.priorityClassName or ""),
         scheduler_name=intern(spec.schedulerName or DEFAULT_SCHEDULER),
+        group=(spec.schedulingGroup and spec.schedulingGroup.podGroupName) or "",
     )
 
 

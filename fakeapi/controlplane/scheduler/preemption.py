@@ -53,6 +53,7 @@ from policies.preemption.filtering import is_recorded
 from policies.preemption.filtering.status import Code, Rejection
 from policies.preemption.reference_engine import nominated_status
 from policies.preemption.victim_selection import ineligibility
+from policies.preemption.victim_units import victim_units
 
 _PREFIX: Final = "preemption: "
 _NO_CANDIDATE: Final = "no candidate node for preemption"
@@ -103,7 +104,8 @@ class DefaultPreemption:
         case = replace(case, cached=latest[0], pod=latest[1])
         pod, snapshot, rules = case.pod, case.snapshot, case.inputs.profile.rules
         first = fit_error.deallocation_prefix(search.filtering, snapshot, rules.release)
-        reason = ineligibility(pod, snapshot, nominated_status(pod, search.statuses, rules))
+        units = victim_units(snapshot, rules.release)
+        reason = ineligibility(pod, units, nominated_status(pod, search.statuses, rules))
         if reason is not None:
             return PreemptionOutcome(fit_error.not_eligible(reason, first))
         dry_run = self._dry_run(case, search, args)

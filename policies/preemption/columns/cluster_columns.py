@@ -52,14 +52,16 @@ class ClusterColumns:
 
     ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``with_nominated``
     names the nodes with nominated pods, ``departing`` those with departing pods or with nominated
-    ones that may be assumed, ``irregular`` those that the columns cannot represent: amounts beyond
-    64 bits, pods that share a UID, or pods that could not be decoded.
+    ones that may be assumed, ``with_grouped`` those with pods of a pod group, ``irregular`` those
+    that the columns cannot represent: amounts beyond 64 bits, pods that share a UID, or pods that
+    could not be decoded.
     """
 
     def __init__(self, policy: Policy, release: Release) -> None:
         self._policy = policy
         self._unbounded: dict[int, Pod] = {}
         self._departing: list[int] = []
+        self._grouped: list[int] = []
         self._uids: list[set[str]] = []
         self._most_resources = _FEW_RESOURCES
         self.snapshot = Snapshot()
@@ -69,6 +71,7 @@ class ClusterColumns:
         self.pods: list[tuple[Pod, ...]] = []
         self.with_nominated: dict[str, None] = {}
         self.departing: dict[str, None] = {}
+        self.with_grouped: dict[str, None] = {}
         self.irregular: dict[str, None] = {}
         self.pod_block = PodBlock(FIRST_RESOURCE + len(STANDARD))
         self.nodes = NodeColumns()
@@ -135,6 +138,7 @@ class ClusterColumns:
         _mark(self.with_nominated, name, state.nominated)
         assumable = any(pod.may_be_assumed for pod in state.nominated)
         _mark(self.departing, name, assumable or self._departing[row])
+        _mark(self.with_grouped, name, self._grouped[row])
         plain = self.nodes.regular[row] and not state.unreadable and is_regular(state.requested)
         if not plain or name in self.irregular or not self._seem_regular(row):
             _mark(self.irregular, name, not (plain and self._are_regular(row)))
@@ -153,6 +157,7 @@ class ClusterColumns:
         self.states.append(state)
         self.pods.append(())
         self._departing.append(0)
+        self._grouped.append(0)
         self._uids.append(set())
         self.nodes.append(state.node)
         self.pod_block.append_node()
@@ -165,10 +170,11 @@ class ClusterColumns:
         _replace_by_last(self.states, row)
         _replace_by_last(self.pods, row)
         _replace_by_last(self._departing, row)
+        _replace_by_last(self._grouped, row)
         _replace_by_last(self._uids, row)
         self.nodes.drop(row)
         self.pod_block.drop_node(row)
-        for marks in (self.with_nominated, self.departing, self.irregular):
+        for marks in (self.with_nominated, self.departing, self.with_grouped, self.irregular):
             marks.pop(name, None)
 
     def _replace_pods(self, row: int, before: Sequence[Pod], now: Sequence[Pod]) -> None:
@@ -253,6 +259,8 @@ class ClusterColumns:
     def _discount(self, row: int, pod: Pod) -> None:
         if pod.departing:
             self._departing[row] -= 1
+        if pod.group:
+            self._grouped[row] -= 1
         if self._unbounded:
             self._unbounded.pop(id(pod), None)
         self._uids[row].discard(pod.uid)
@@ -262,6 +270,8 @@ class ClusterColumns:
         flags = self._flags(pod)
         if flags & DEPARTING:
             self._departing[row] += 1
+        if pod.group:
+            self._grouped[row] += 1
         if not is_regular(pod.requests):
             self._unbounded[id(pod)] = pod
         self._uids[row].add(pod.uid)

@@ -71,6 +71,7 @@ class Code(Enum):
     DEVICES_ELSEWHERE = "resourceclaim not available on the node"
     UNDECLARED_FEATURES = "node(s) didn't match Pod's required features"
     NO_VICTIMS = "No preemption victims found for incoming pod"
+    NO_NODE_OF_MEMBER = 'failed to get node info for node "{0}" from snapshot'
     NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{0}"'
     NOT_HELPFUL = "Preemption is not helpful for scheduling"
     FEASIBLE = "the pod fits without preemption"

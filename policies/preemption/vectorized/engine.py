@@ -139,7 +139,7 @@ class VectorizedEngine:
             )
         filtered = self._filtered(evaluation, requested, has_time_left)
         status = nominated_status(pod, filtered.decision.rejected, self.rules)
-        reason = ineligibility(pod, snapshot, status)
+        reason = ineligibility(pod, evaluation.units, status)
         if reason is not None:
             return self._ineligible(evaluation, filtered, reason)
         rows = _potential(evaluation, filtered, potential)

@@ -62,6 +62,7 @@ from policies.preemption.vectorized.framework import (
 from policies.preemption.vectorized.row_view import RowView, rows_where
 from policies.preemption.vectorized.status import Codes, Rejections, RowStatuses
 from policies.preemption.victim_selection import select_victims
+from policies.preemption.victim_units import VictimUnits, victim_units
 
 _COUNTING = (PodTopologySpread, InterPodAffinity)
 
@@ -139,14 +140,14 @@ class PodEvaluation:
 
         When ``has_time_left`` returns false, no more reference rows are evaluated.
         """
-        view = self.filter_input.view(rows_where(rows & ~self.reference_rows))
+        view = self.filter_input.view(rows_where(rows & ~self._rows_by_hand))
         run = dry_run(self.filter_input, self.constraints, view, self.rejections)
         statuses = RowStatuses(self.rejections, len(rows))
         statuses.codes[view.rows] = run.statuses.codes
         found = np.zeros(len(rows), np.bool_)
         found[run.candidates.numbers] = True
         others: dict[str, Candidate] = {}
-        reference_rows = np.flatnonzero(rows & self.reference_rows).tolist()
+        reference_rows = np.flatnonzero(rows & self._rows_by_hand).tolist()
         evaluated = 0
         for row in reference_rows:
             if not has_time_left():
@@ -164,7 +165,23 @@ class PodEvaluation:
         return DryRunResult(statuses.codes, candidates, best, found, untried)
 
     def _select_victims(self, row: int) -> Candidate | Rejection:
-        return select_victims(self._pipeline, self._state(row), self._coverage, self.rules.policy)
+        return select_victims(
+            self._pipeline, self._state(row), self.units, self._coverage, self.rules.policy
+        )
+
+    @cached_property
+    def units(self) -> VictimUnits:
+        """The units that the pod may evict."""
+        return victim_units(self.filter_input.snapshot, self.rules.release)
+
+    @cached_property
+    def _rows_by_hand(self) -> Bools:
+        """The rows whose victims the reference engine finds: units of pod groups may span nodes."""
+        marks = self.reference_rows.copy()
+        if self.units.grouped:
+            columns = self.filter_input.columns
+            marks[[columns.index[name] for name in columns.with_grouped]] = True
+        return marks
 
     def _state(self, row: int) -> NodeState:
         return self.filter_input.snapshot.nodes[self.filter_input.columns.names[row]]

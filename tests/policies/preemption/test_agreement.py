@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from policies import SchedulerRules, Snapshot
 from policies.kubernetes.criteria import Criterion
-from policies.kubernetes.releases import NEWEST, RELEASES, Release
+from policies.kubernetes.releases import NEWEST, RELEASES, Release, release
 from policies.kubernetes.selectors import (
     NodeSelector,
     NodeSelectorTerm,
@@ -43,8 +43,24 @@ from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import LATE, claim, late_claim, volume
 from tests.builders.storage import build_storage
 from tests.properties.engines import assert_agreement
-from tests.properties.strategies import NODES, SCHEDULERS, Cluster, clusters, rich_clusters
+from tests.properties.strategies import (
+    NODES,
+    SCHEDULERS,
+    Cluster,
+    clusters,
+    grouped_clusters,
+    rich_clusters,
+)
 
+GROUPED_RELEASES = [
+    NEWEST,
+    release("1.38", {"CompositePodGroup": True}),
+    release("1.37", {"GenericWorkload": True}),
+    release(
+        "1.36",
+        {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True},
+    ),
+]
 releases = st.sampled_from(list(RELEASES.values()))
 
 
@@ -63,6 +79,15 @@ def test_resources_and_ports(cluster: Cluster, release: Release) -> None:
 def test_all_features(cluster: Cluster, release: Release, names: frozenset[str]) -> None:
     rules = SchedulerRules(release, scheduler_names=names)
     agree(rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(grouped_clusters(), st.sampled_from(GROUPED_RELEASES))
+def test_pod_groups(cluster: Cluster, release: Release) -> None:
+    rules, pod, snapshot = SchedulerRules(release), cluster.preemptor, cluster.snapshot
+    agree(rules, pod, snapshot)
+    names = list(snapshot.nodes)
+    lenient = filter_with_terminating_pods(pod, snapshot, rules, names)
+    assert VectorizedEngine(rules).filter_with_terminating_pods(pod, snapshot, names) == lenient
 
 
 @given(st.lists(rich_clusters(), min_size=2, max_size=4), releases)

@@ -8,7 +8,7 @@ import pytest
 
 from policies.kubernetes.releases import NEWEST, RELEASES
 from policies.kubernetes.selectors import LabelSelector, Requirement
-from policies.kubernetes.snapshot import DisruptionBudget, Pod
+from policies.kubernetes.snapshot import DisruptionBudget, Pod, Snapshot
 from policies.preemption.disruption_budgets import (
     BudgetCoverage,
     PodsByPdbViolation,
@@ -17,6 +17,7 @@ from policies.preemption.disruption_budgets import (
 )
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from policies.preemption.victim_selection import ineligibility, is_terminating_by_preemption
+from policies.preemption.victim_units import victim_units
 from tests.builders import budget, node, pod, snapshot
 
 WEB = {"app": "web"}
@@ -35,20 +36,24 @@ def nominated(priority: int = 100) -> Pod:
     return pod("preemptor", priority=priority, nominated_node="node-1")
 
 
+def why_not(preemptor: Pod, cluster: Snapshot, status: Rejection | None) -> str | None:
+    return ineligibility(preemptor, victim_units(cluster, NEWEST), status)
+
+
 def test_a_pod_that_must_not_preempt_may_not() -> None:
-    reason = ineligibility(pod(preempts=False), snapshot(), None)
+    reason = why_not(pod(preempts=False), snapshot(), None)
     assert reason == "not eligible due to preemptionPolicy=Never."
 
 
 def test_the_policy_never_comes_before_all_other_rules() -> None:
     cluster = snapshot(node("node-1"), leaving(0))
     asking = pod(preempts=False, priority=100, nominated_node="node-1")
-    assert ineligibility(asking, cluster, unresolvable(Code.UNSCHEDULABLE)) is not None
+    assert why_not(asking, cluster, unresolvable(Code.UNSCHEDULABLE)) is not None
 
 
 def test_a_pod_that_is_not_nominated_may_preempt() -> None:
     cluster = snapshot(node("node-1"), leaving(0))
-    assert ineligibility(pod(priority=100), cluster, None) is None
+    assert why_not(pod(priority=100), cluster, None) is None
 
 
 @pytest.mark.parametrize(
@@ -59,7 +64,7 @@ def test_a_nominated_pod_waits_for_its_victims_unless_the_node_is_unresolvable(
     status: Rejection | None, *, waits: bool
 ) -> None:
     cluster = snapshot(node("node-1"), leaving(0))
-    reason = ineligibility(nominated(), cluster, status)
+    reason = why_not(nominated(), cluster, status)
     message = "not eligible due to a terminating pod on the nominated node."
     assert reason == (message if waits else None)
 
@@ -77,11 +82,11 @@ def test_only_terminating_victims_of_lower_priority_are_waited_for(
     resident: Pod, *, waits: bool
 ) -> None:
     cluster = snapshot(node("node-1"), resident)
-    assert (ineligibility(nominated(100), cluster, None) is not None) is waits
+    assert (why_not(nominated(100), cluster, None) is not None) is waits
 
 
 def test_a_nomination_to_a_deleted_node_does_not_count() -> None:
-    assert ineligibility(nominated(), snapshot(node("node-2")), None) is None
+    assert why_not(nominated(), snapshot(node("node-2")), None) is None
 
 
 @pytest.mark.parametrize("terminating", [True, False])

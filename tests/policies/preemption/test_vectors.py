@@ -40,6 +40,7 @@ from policies.preemption.policy import (
     DEFAULT_VICTIM_ORDER,
 )
 from policies.preemption.victim_selection import ineligibility, is_terminating_by_preemption
+from policies.preemption.victim_units import victim_units
 from tests.builders import encoded
 from tests.builders.storage import build_storage
 
@@ -183,7 +184,7 @@ def potential_nodes(case: Case) -> None:
 
 def eligible(case: Case) -> None:
     assert case.data["nominatedNodeStatus"] is None
-    reason = ineligibility(case.preemptor, case.snapshot, None)
+    reason = ineligibility(case.preemptor, victim_units(case.snapshot, case.release), None)
     assert (reason is None, reason or "") == (case.expect["eligible"], case.expect["message"])
 
 

@@ -16,6 +16,7 @@ from policies.preemption.filtering import IN_TREE, run_pre_filters
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, ProtectedPods, pod_order
 from policies.preemption.victim_selection import select_victims
+from policies.preemption.victim_units import victim_units
 from tests.builders import budget, holding, node, pod
 
 WEB = {"app": "web"}
@@ -28,8 +29,10 @@ def tried(
     budgets: tuple[DisruptionBudget, ...] = NO_BUDGETS,
     policy: Policy = KUBE_SCHEDULER,
 ) -> Candidate | Rejection:
-    pipeline = run_pre_filters(preemptor, Snapshot({state.node.name: state}), NEWEST, IN_TREE)
-    return select_victims(pipeline, state, BudgetCoverage(budgets, NEWEST), policy)
+    alone = Snapshot({state.node.name: state})
+    pipeline = run_pre_filters(preemptor, alone, NEWEST, IN_TREE)
+    units = victim_units(alone, NEWEST)
+    return select_victims(pipeline, state, units, BudgetCoverage(budgets, NEWEST), policy)
 
 
 def names(pods: Iterable[Pod]) -> list[str]:
