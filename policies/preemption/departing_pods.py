@@ -1,18 +1,26 @@
-"""Filtering while departing pods are still in the snapshot.
+"""Filtering while pods are in the snapshot that kube-scheduler may have left out.
 
 A pod is departing if it is terminating or a victim of an assumed preemption. kube-scheduler may
 already know that it is gone when the watch does not show it yet. A departing pod may use resources
 or repel the preemptor, but it may also be the pod that attracts it. So a node is refused only if it
 is refused both without the departing pods and with them. In the same way a nominated pod that may
 be assumed counts as assumed or as merely nominated: kube-scheduler, which knows it, has found room.
+
+The same holds for the members of a pod group. To find out whether the group could preempt,
+kube-scheduler removes every possible victim of the cluster from its snapshot and filters again, and
+nothing in the call shows it. So a node is not refused for a reason that pods of lower priority
+cause. A pod of a group that is missing may have any priority and counts as lower. Source:
+selectVictimsOnDomain in pkg/scheduler/framework/preemption/podgrouppreemption.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.preemption.victim_units import units_for_pod_groups
 
 
 def affects_other_nodes(pod: Pod, snapshot: Snapshot) -> bool:
@@ -31,8 +39,7 @@ def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
         state = snapshot.nodes[name]
         departing = [pod for pod in state.pods if pod.departing]
         if departing or any(pod.may_be_assumed for pod in state.nominated):
-            nominated = tuple(replace(pod, may_be_assumed=False) for pod in state.nominated)
-            changed[name] = replace(state.without_pods(departing), nominated=nominated)
+            changed[name] = _remaining(state, departing)
             uids.update(pod.uid for pod in departing)
     if not changed:
         return snapshot
@@ -43,3 +50,67 @@ def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
             pod for pod in snapshot.pods_with_anti_affinity if pod.uid not in uids
         ),
     )
+
+
+def may_be_simulated(pod: Pod, release: Release) -> bool:
+    """Return whether ``pod`` may be filtered with all possible victims of its group removed."""
+    return bool(pod.group) and release.simulates_pod_groups
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleVictims:
+    """The pods of ``snapshot`` that a pod group of ``priority`` may have removed.
+
+    ``includes`` returns whether a pod is one of them.
+    """
+
+    snapshot: Snapshot
+    priority: int
+    includes: Callable[[Pod], bool]
+
+    def remaining(self) -> Snapshot:
+        """Return the snapshot without them; the state of a node is built when it is read."""
+        return replace(
+            self.snapshot,
+            nodes=_RemainingNodes(self.snapshot.nodes, self.includes),
+            pods_with_anti_affinity=tuple(
+                pod for pod in self.snapshot.pods_with_anti_affinity if not self.includes(pod)
+            ),
+        )
+
+
+def possible_victims(member: Pod, snapshot: Snapshot, release: Release) -> PossibleVictims:
+    """Return the pods that may be removed while a ``member`` of a pod group is filtered."""
+    units = units_for_pod_groups(snapshot, release)
+    priority = units.priority_of(member)
+
+    def includes(pod: Pod) -> bool:
+        return (
+            pod.departing
+            or units.priority_of(pod) < priority
+            or units.missing_group(pod) is not None
+        )
+
+    return PossibleVictims(snapshot, priority, includes)
+
+
+@dataclass(frozen=True, slots=True)
+class _RemainingNodes(Mapping[str, NodeState]):
+    states: Mapping[str, NodeState]
+    leaves: Callable[[Pod], bool]
+
+    def __getitem__(self, name: str) -> NodeState:
+        state = self.states[name]
+        return _remaining(state, [pod for pod in state.pods if self.leaves(pod)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.states)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+
+def _remaining(state: NodeState, leaving: Collection[Pod]) -> NodeState:
+    """Return the state of a node without some pods, and with none that may be assumed."""
+    nominated = tuple(replace(pod, may_be_assumed=False) for pod in state.nominated)
+    return replace(state.without_pods(leaving), nominated=nominated)

@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption import fit_error
 from policies.preemption.decision import Candidate, PreemptionDecision
-from policies.preemption.departing_pods import affects_other_nodes, without_departing
+from policies.preemption.departing_pods import (
+    affects_other_nodes,
+    may_be_simulated,
+    possible_victims,
+    without_departing,
+)
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.engine import DeadlineExceededError, HasTimeLeft, no_deadline
 from policies.preemption.filtering import Pipeline, not_evaluated, run_pre_filters
@@ -76,12 +81,16 @@ def filter_with_terminating_pods(
 ) -> FilterDecision:
     """Filter as if the departing pods had left; if that refuses a node, also as if they stayed.
 
-    A node is refused only if it is refused both ways, for the reason without the departing pods.
-    Raise DeadlineExceededError if ``has_time_left`` returns false.
+    For a member of a pod group, pods of lower priority count as departing. A node is refused only
+    if it is refused both ways, for the reason without the departing pods. Raise
+    DeadlineExceededError if ``has_time_left`` returns false.
     """
     among = _known(among, snapshot)
-    names = snapshot.nodes if affects_other_nodes(pod, snapshot) else among
-    remaining = without_departing(snapshot, names)
+    if may_be_simulated(pod, rules.release):
+        remaining = possible_victims(pod, snapshot, rules.release).remaining()
+    else:
+        names = snapshot.nodes if affects_other_nodes(pod, snapshot) else among
+        remaining = without_departing(snapshot, names)
     without = filter_nodes(pod, remaining, rules, among, has_time_left)
     if remaining is snapshot or not without.rejected:
         return without

@@ -20,9 +20,15 @@ from policies.preemption import fit_error, reference_engine
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.cluster_columns import DEPARTING
 from policies.preemption.columns.encoded_column import Bools
-from policies.preemption.columns.pod_block import FLAGS
+from policies.preemption.columns.pod_block import FLAGS, PRIORITY
 from policies.preemption.decision import PreemptionDecision
-from policies.preemption.departing_pods import affects_other_nodes, without_departing
+from policies.preemption.departing_pods import (
+    PossibleVictims,
+    affects_other_nodes,
+    may_be_simulated,
+    possible_victims,
+    without_departing,
+)
 from policies.preemption.engine import HasTimeLeft, no_deadline
 from policies.preemption.filtering import not_evaluated
 from policies.preemption.filtering.status import FEASIBLE, FilterDecision
@@ -103,13 +109,17 @@ class VectorizedEngine:
         :func:`policies.preemption.reference_engine.filter_with_terminating_pods`.
         """
         requested = self._requested_rows(snapshot, among)
-        departing = self._departing_names(
-            _EVERY_ROW if affects_other_nodes(pod, snapshot) else requested.rows
-        )
-        if not departing:
-            return self._filter(pod, snapshot, requested, has_time_left)
-        remaining = without_departing(snapshot, departing)
-        absent = _departing_on(self._columns, departing)
+        if may_be_simulated(pod, self.rules.release):
+            victims = possible_victims(pod, snapshot, self.rules.release)
+            remaining, absent = victims.remaining(), _marks_of(victims, self._columns)
+        else:
+            departing = self._departing_names(
+                _EVERY_ROW if affects_other_nodes(pod, snapshot) else requested.rows
+            )
+            if not departing:
+                return self._filter(pod, snapshot, requested, has_time_left)
+            remaining = without_departing(snapshot, departing)
+            absent = _departing_on(self._columns, departing)
         evaluation = self._build_evaluation(pod, remaining, absent)
         if evaluation is None:
             return reference_engine.filter_with_terminating_pods(
@@ -271,6 +281,17 @@ def _departing_on(columns: ClusterColumns, names: Collection[str]) -> Bools:
     marks = np.zeros(flags.shape, np.bool_)
     rows = [columns.index[name] for name in names]
     marks[:, rows] = flags[:, rows] & DEPARTING != 0
+    return marks
+
+
+def _marks_of(victims: PossibleVictims, columns: ClusterColumns) -> Bools:
+    """Mark the possible victims of a pod group, (depth, width)."""
+    used = columns.pod_block.used()
+    marks: Bools = (used[PRIORITY] < victims.priority) | (used[FLAGS] & DEPARTING != 0)
+    for row in (columns.index[name] for name in columns.with_grouped):
+        for depth, pod in enumerate(columns.pods[row]):
+            if pod.group:
+                marks[depth, row] = victims.includes(pod)
     return marks
 
 
