@@ -30,6 +30,7 @@ _PREFIX = re.compile(
     r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
 )
 _INT64 = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
+_CANONICAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 _TOKEN = re.compile(r"\s*(==|!=|[!=<>(),]|[^\s!=<>(),]+)\s*")
 _SYMBOLS = frozenset(("==", "!=", "!", "=", "<", ">", "(", ")", ","))
@@ -156,8 +157,8 @@ class Toleration:
     def tolerates(self, taint: Taint) -> bool:
         """Return whether this toleration matches ``taint``.
 
-        The numeric operators Gt and Lt (alpha, off by default in every release so far) match
-        nothing.
+        ``Gt`` and ``Lt`` compare the taint's value with that of the toleration, both as int64 in
+        canonical form; any other value does not match.
         """
         if self.effect and self.effect != taint.effect:
             return False
@@ -165,7 +166,22 @@ class Toleration:
             return False
         if self.operator == "Exists":
             return True
+        if self.compares:
+            return self._compare(taint.value)
         return self.operator in ("", "Equal") and self.value == taint.value
+
+    @property
+    def compares(self) -> bool:
+        """Whether the operator is numeric."""
+        return self.operator in ("Gt", "Lt")
+
+    def _compare(self, value: str) -> bool:
+        if not _CANONICAL.fullmatch(value) or not _CANONICAL.fullmatch(self.value):
+            return False
+        number, bound = _int64(value), _int64(self.value)
+        if number is None or bound is None:
+            return False
+        return number > bound if self.operator == "Gt" else number < bound
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:

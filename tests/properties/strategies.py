@@ -38,7 +38,12 @@ LABELS: tuple[Mapping[str, str], ...] = (
     {"app": "db"},
     {"app": "web", "tier": "front"},
 )
-TAINTS = ("gpu=yes:NoSchedule", "soft:PreferNoSchedule")
+TAINTS = ("gpu=yes:NoSchedule", "soft:PreferNoSchedule", "age=5:NoSchedule")
+TOLERATIONS = (
+    (),
+    (toleration("gpu", "Exists"),),
+    (toleration("age", "Gt", "4"), toleration("age", "Lt", "2")),
+)
 NAMESPACES = ("default", "other")
 TOPOLOGIES = ("host", "zone")
 DEVICE = "example.com/device"
@@ -129,7 +134,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
     """Draw up to three nodes with up to twelve pods and two budgets."""
     count = draw(st.sampled_from([1, 2, 3, 3]))
     pods = [draw(residents(n, NODES[:count])) for n in range(draw(st.integers(count, 12)))]
-    tolerations = draw(st.sampled_from([(), (toleration("gpu", "Exists"),)]))
+    tolerations = draw(st.sampled_from(TOLERATIONS))
     return Cluster(
         nodes=tuple(draw(nodes(name)) for name in NODES[:count]),
         pods=tuple(without_shared_ports(pods)),
@@ -265,7 +270,7 @@ def preemptors(draw: st.DrawFn, places: tuple[str, ...]) -> Pod:
             ports=draw(_ports),
             labels=draw(st.sampled_from(LABELS)),
             namespace=draw(st.sampled_from(NAMESPACES)),
-            tolerations=draw(st.sampled_from([(), (toleration("gpu", "Exists"),)])),
+            tolerations=draw(st.sampled_from(TOLERATIONS)),
             preempts=not draw(_seldom),
             nominated_node=draw(st.sampled_from([*[None] * 6, *places])),
             node_selector=equals_all(draw(_at_times({"zone": "a"}, {}))),

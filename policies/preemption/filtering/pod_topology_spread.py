@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 
 from policies.kubernetes.default_selector import default_selector
 from policies.kubernetes.releases import Release
-from policies.kubernetes.selectors import untolerated
+from policies.kubernetes.selectors import Toleration, untolerated
 from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot, SpreadConstraint
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
+from policies.preemption.filtering.taint_toleration import effective_tolerations
 from policies.preemption.filtering.topology_counts import DomainCounts, TopologyDomain
 
 NO_LABEL = unresolvable(Code.SPREAD_LABEL)
@@ -41,22 +42,23 @@ class PodTopologySpread:
     name: str = "PodTopologySpread"
     defaults: tuple[SpreadConstraint, ...] = ()
 
-    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Count the matching pods of each domain, for each constraint."""
         constraints = self.constraints(pod, snapshot)
         if not constraints:
             return NOTHING_TO_CHECK
+        tolerations = effective_tolerations(pod, release)
         counted: list[Counter[TopologyDomain]] = [Counter() for _ in constraints]
         for state in snapshot.nodes.values():
             if not _has_all_keys(state.node, constraints):
                 continue
             for constraint, counts in zip(constraints, counted, strict=True):
-                if _includes(constraint, pod, state.node):
+                if _includes(constraint, pod, tolerations, state.node):
                     domain = TopologyDomain(
                         constraint.topology_key, state.node.labels[constraint.topology_key]
                     )
                     counts[domain] += _matching(constraint, pod, state)
-        return PreFilter(counted_plugin(pod, constraints, counted))
+        return PreFilter(counted_plugin(pod, tolerations, constraints, counted))
 
     def constraints(self, pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
         """Return the hard constraints of ``pod``, or the defaults if it has none at all."""
@@ -71,6 +73,7 @@ class PodTopologySpread:
 
 def counted_plugin(
     pod: Pod,
+    tolerations: tuple[Toleration, ...],
     constraints: tuple[SpreadConstraint, ...],
     counted: Sequence[Mapping[TopologyDomain, int]],
 ) -> FilterPlugin:
@@ -82,7 +85,7 @@ def counted_plugin(
         CountedSpreadConstraint(constraint, DomainCounts(counts), _two_least(counts))
         for constraint, counts in zip(constraints, counted, strict=True)
     )
-    return PodTopologySpreadFilter(pod, constraints, skews)
+    return PodTopologySpreadFilter(pod, tolerations, constraints, skews)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class PodTopologySpreadFilter:
     """The topology spread filter of one pod, with the count of each constraint."""
 
     pod: Pod
+    tolerations: tuple[Toleration, ...]
     constraints: tuple[SpreadConstraint, ...]
     skews: tuple[CountedSpreadConstraint, ...]
 
@@ -140,7 +144,9 @@ class PodTopologySpreadFilter:
         self, skew: CountedSpreadConstraint, pod: Pod, node: Node, by: int
     ) -> CountedSpreadConstraint:
         constraint = skew.constraint
-        if not _counts(constraint, pod) or not _includes(constraint, self.pod, node):
+        if not _counts(constraint, pod) or not _includes(
+            constraint, self.pod, self.tolerations, node
+        ):
             return skew
         domain = TopologyDomain(constraint.topology_key, node.labels[constraint.topology_key])
         return replace(skew, counts=skew.counts.changed(domain, by))
@@ -156,10 +162,12 @@ def _has_all_keys(node: Node, constraints: Sequence[SpreadConstraint]) -> bool:
     return all(constraint.topology_key in node.labels for constraint in constraints)
 
 
-def _includes(constraint: SpreadConstraint, pod: Pod, node: Node) -> bool:
+def _includes(
+    constraint: SpreadConstraint, pod: Pod, tolerations: Sequence[Toleration], node: Node
+) -> bool:
     if constraint.honors_affinity and not _may_run_on(pod, node):
         return False
-    return not constraint.honors_taints or untolerated(node.taints, pod.tolerations) is None
+    return not constraint.honors_taints or untolerated(node.taints, tolerations) is None
 
 
 def _may_run_on(pod: Pod, node: Node) -> bool:

@@ -20,6 +20,7 @@ from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import clamp_amount
 from policies.preemption.columns.pod_block import CLASS, FLAGS
 from policies.preemption.filtering import FilterPlugin, PodTopologySpread, pod_topology_spread
+from policies.preemption.filtering.taint_toleration import effective_tolerations
 from policies.preemption.filtering.topology_counts import TopologyDomain
 from policies.preemption.vectorized.framework import ConstraintState, FilterInput, VectorizedFilter
 from policies.preemption.vectorized.row_view import RowView
@@ -43,7 +44,7 @@ def vectorize_pod_topology_spread(
         _skew(constraint, where, has_all_keys & _included(constraint, filter_input), filter_input)
         for constraint, where in zip(constraints, topologies, strict=True)
     )
-    found = PodTopologySpreadConstraint(spreading.name, filter_input.pod, constraints, skews)
+    found = PodTopologySpreadConstraint(spreading.name, filter_input, constraints, skews)
     return VectorizedFilter((found,), reads_other_pods=True)
 
 
@@ -88,7 +89,7 @@ class PodTopologySpreadConstraint:
     """The topology spread filter of one pod, with its counts as columns."""
 
     name: str
-    pod: Pod
+    filter_input: FilterInput
     constraints: tuple[SpreadConstraint, ...]
     skews: tuple[SpreadConstraintColumns, ...]
 
@@ -105,8 +106,10 @@ class PodTopologySpreadConstraint:
 
     def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin."""
+        pod, release = self.filter_input.pod, self.filter_input.release
+        tolerations = effective_tolerations(pod, release)
         counted = [skew.by_domain() for skew in self.skews]
-        return pod_topology_spread.counted_plugin(self.pod, self.constraints, counted)
+        return pod_topology_spread.counted_plugin(pod, tolerations, self.constraints, counted)
 
 
 class SpreadConstraintState:
@@ -180,7 +183,7 @@ def _included(constraint: SpreadConstraint, filter_input: FilterInput) -> Bools:
     if constraint.honors_affinity:
         included &= may_run_on(filter_input.pod, filter_input.columns)
     if constraint.honors_taints:
-        included &= tolerated(filter_input.pod, filter_input.columns)
+        included &= tolerated(filter_input)
     return included
 
 

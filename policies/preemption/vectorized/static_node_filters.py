@@ -17,6 +17,7 @@ from policies.kubernetes.selectors import (
     NodeSelectorTerm,
     Requirement,
     Taint,
+    Toleration,
     untolerated,
 )
 from policies.kubernetes.snapshot import Pod
@@ -60,7 +61,9 @@ def vectorize_node_name(_: Filter, filter_input: FilterInput) -> VectorizedFilte
 
 def vectorize_taint_toleration(_: Filter, filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized TaintToleration."""
-    return VectorizedFilter((TaintsConstraint(filter_input.pod, filter_input.release),))
+    pod, release = filter_input.pod, filter_input.release
+    tolerations = taint_toleration.effective_tolerations(pod, release)
+    return VectorizedFilter((TaintsConstraint(tolerations, release),))
 
 
 def vectorize_node_declared_features(filter_input: FilterInput) -> VectorizedFilter:
@@ -103,9 +106,11 @@ def rows_selected(selector: NodeSelector, columns: ClusterColumns) -> Bools:
     return matching
 
 
-def tolerated(pod: Pod, columns: ClusterColumns) -> Bools:
+def tolerated(filter_input: FilterInput) -> Bools:
     """Return which nodes have no taint that keeps the pod away."""
-    return columns.nodes.taints.where(lambda each: untolerated(each, pod.tolerations) is None)
+    pod, taints = filter_input.pod, filter_input.columns.nodes.taints
+    tolerations = taint_toleration.effective_tolerations(pod, filter_input.release)
+    return taints.where(lambda each: untolerated(each, tolerations) is None)
 
 
 def rows_named(columns: ClusterColumns, names: Iterable[str]) -> Bools:
@@ -122,7 +127,7 @@ def rows_named(columns: ClusterColumns, names: Iterable[str]) -> Bools:
 class TaintsConstraint:
     """The taint toleration filter of one pod."""
 
-    pod: Pod
+    tolerations: tuple[Toleration, ...]
     release: Release
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
@@ -137,7 +142,7 @@ class TaintsConstraint:
         return
 
     def _code(self, taints: Sequence[Taint], rejections: Rejections) -> int:
-        taint = untolerated(taints, self.pod.tolerations)
+        taint = untolerated(taints, self.tolerations)
         if taint is None:
             return FITS
         return rejections.code(taint_toleration.refusal(taint, self.release))

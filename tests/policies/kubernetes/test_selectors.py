@@ -229,6 +229,32 @@ def test_tolerations(given: Toleration, *, tolerated: bool) -> None:
     assert given.tolerates(taint("gpu=yes:NoSchedule")) is tolerated
 
 
+@pytest.mark.parametrize(
+    ("operator", "bound", "value", "tolerated"),
+    [
+        ("Gt", "4", "5", True),
+        ("Gt", "5", "5", False),
+        ("Lt", "5", "5", False),
+        ("Lt", "5", "-6", True),
+        ("Lt", "1", "0", True),
+        ("Gt", "", "5", False),
+        ("Gt", "4", "", False),
+        ("Gt", "4", "yes", False),
+        ("Gt", "4", "+5", False),
+        ("Gt", "04", "5", False),
+        ("Lt", "1", "-0", False),
+        ("Lt", "9223372036854775808", "5", False),
+        ("Gt", "4", "9223372036854775808", False),
+        ("Gt", "4", "9223372036854775807", True),
+    ],
+)
+def test_numeric_tolerations_compare_canonical_integers(
+    operator: str, bound: str, value: str, *, tolerated: bool
+) -> None:
+    given = toleration("age", operator, bound)
+    assert given.tolerates(taint(f"age={value}:NoSchedule")) is tolerated
+
+
 def test_the_first_taint_that_forbids_and_is_not_tolerated_is_the_one_named() -> None:
     taints = [
         taint("soft=x:PreferNoSchedule"),

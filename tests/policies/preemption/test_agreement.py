@@ -61,7 +61,7 @@ GROUPED_RELEASES = [
         {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True},
     ),
 ]
-releases = st.sampled_from(list(RELEASES.values()))
+releases = st.sampled_from([*RELEASES.values(), release("1.37", {"AllAlpha": True})])
 
 
 def agree(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policies import SchedulerRules, decide_filter, decide_preemption
+from policies.kubernetes import releases
 from policies.kubernetes.releases import NEWEST, RELEASES
 from policies.kubernetes.selectors import (
     NodeSelector,
@@ -23,8 +24,9 @@ from policies.preemption.filtering import (
     not_evaluated,
     run_pre_filters,
 )
-from policies.preemption.filtering.status import Rejection
+from policies.preemption.filtering.status import FEASIBLE, Rejection
 from tests.builders import LATE, holding, late_claim, node, on_nodes, pod, snapshot, toleration
+from tests.properties.engines import assert_agreement
 
 GPU = "example.com/gpu"
 
@@ -108,6 +110,17 @@ def test_every_taint_that_forbids_must_be_tolerated() -> None:
     found = refusal(holding(TAINTED), pod(tolerations=(gpu,)), "TaintToleration", release="1.33")
     assert reason(found) == ("node(s) had untolerated taint {old: }", False)
     assert refusal(holding(TAINTED), pod(tolerations=(gpu, old)), "TaintToleration") is None
+
+
+NUMERIC_TOLERATIONS = "TaintTolerationComparisonOperators"
+
+
+@pytest.mark.parametrize("enabled", [False, True], ids=["off", "on"])
+def test_a_numeric_toleration_counts_only_with_its_gate(*, enabled: bool) -> None:
+    aged = snapshot(node("aged", taints=["age=5:NoSchedule"]))
+    asking = pod(tolerations=(toleration("age", "Gt", "4"),))
+    rules = SchedulerRules(releases.release("1.37", {NUMERIC_TOLERATIONS: enabled}))
+    assert (assert_agreement(asking, aged, rules).rejected["aged"] == FEASIBLE) is enabled
 
 
 def test_a_prefer_no_schedule_taint_rejects_no_pod() -> None:

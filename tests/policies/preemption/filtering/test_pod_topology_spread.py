@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from policies import SchedulerRules, decide_filter, decide_preemption
+from policies.kubernetes.releases import release
 from policies.kubernetes.selectors import LabelSelector, equals_all
 from policies.kubernetes.snapshot import Pod, Snapshot, SpreadConstraint
 from policies.preemption.filtering import filters_named
@@ -41,9 +43,9 @@ def cluster(a: int = 0, b: int = 0, c: int = 0, *others: Pod) -> Snapshot:
     )
 
 
-def fits(preemptor: Pod, moment: Snapshot) -> str:
+def fits(preemptor: Pod, moment: Snapshot, rules: SchedulerRules = RULES) -> str:
     """Return the names of the nodes that the pod fits, as one text."""
-    return " ".join(sorted(decide_filter(preemptor, moment, RULES).feasible))
+    return " ".join(sorted(decide_filter(preemptor, moment, rules).feasible))
 
 
 CASES = {
@@ -139,6 +141,19 @@ class TestCountedNodes:
         )
         assert fits(asking, tainted()) == "b c"
 
+    @pytest.mark.parametrize(("enabled", "fitting"), [(False, "a b c"), (True, "b c")])
+    def test_numeric_tolerations_count_only_with_their_gate(
+        self, *, enabled: bool, fitting: str
+    ) -> None:
+        asking = pod(
+            labels=WEB,
+            spread=(spread(2, honors_taints=True),),
+            tolerations=(toleration("age", "Gt", "4"),),
+        )
+        gates = {"TaintTolerationComparisonOperators": enabled}
+        rules = replace(RULES, release=release("1.37", gates))
+        assert fits(asking, tainted("age=5:NoSchedule"), rules) == fitting
+
 
 def disks() -> Snapshot:
     return snapshot(
@@ -149,11 +164,11 @@ def disks() -> Snapshot:
     )
 
 
-def tainted() -> Snapshot:
+def tainted(taint: str = "gpu=yes:NoSchedule") -> Snapshot:
     return snapshot(
         node("a", labels={"zone": "a"}),
         node("b", labels={"zone": "b"}),
-        node("c", labels={"zone": "c"}, taints=["gpu=yes:NoSchedule"]),
+        node("c", labels={"zone": "c"}, taints=[taint]),
         *webs(),
     )
 
