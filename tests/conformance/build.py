@@ -3,7 +3,7 @@
     python -m tests.conformance.build [PROGRAM]...
 
 Each is a ``main`` package of the Go module in this directory. ``go.mod`` pins the release; a name
-that ends with one, as ``scheduler-1.30`` does, is built with ``go-1.30.mod`` in its place. What was
+that ends with one, as ``scheduler-1.30`` does, is built with ``releases/go-1.30.mod``. What was
 built stays in the user's cache directory, under a name made of all that it was built from.
 """
 
@@ -22,6 +22,8 @@ from typing import Final
 
 MODULE: Final = Path(__file__).parent
 PROGRAMS: Final = ("controllers", "scheduler", "scheduler-1.30", "apiserver", "etcd")
+EARLIER_SCHEDULERS: Final = ("scheduler-1.32", "scheduler-1.34", "scheduler-1.36")
+"""Programs that only ``make conformance-all`` builds."""
 
 
 class NoGoError(LookupError):
@@ -33,7 +35,7 @@ class BuildError(RuntimeError):
 
 
 def program(name: str) -> Path:
-    """Return one of :data:`PROGRAMS`, building it if it is not there; that takes minutes.
+    """Return a program by name, building it if it is not there; that takes minutes.
 
     Raises NoGoError or BuildError.
     """
@@ -83,7 +85,7 @@ def _alone(lock: Path) -> Iterator[None]:
 def _sources(name: str) -> tuple[str, str]:
     """Return the package of a program, and the file that says of which modules it is made."""
     package, _, release = name.partition("-")
-    return package, f"go-{release}.mod" if release else "go.mod"
+    return package, f"releases/go-{release}.mod" if release else "go.mod"
 
 
 def _fingerprint(name: str) -> str:
@@ -99,10 +101,10 @@ def _cache() -> Path:
 
 
 def main() -> None:
-    """Build the programs that are named, else all."""
-    chosen = sys.argv[1:] or PROGRAMS
-    if unknown := sorted(set(chosen) - set(PROGRAMS)):
-        sys.exit(f"no program {', '.join(unknown)}; there are {', '.join(PROGRAMS)}")
+    """Build the programs that are named, else :data:`PROGRAMS`."""
+    chosen, known = sys.argv[1:] or PROGRAMS, (*PROGRAMS, *EARLIER_SCHEDULERS)
+    if unknown := sorted(set(chosen) - set(known)):
+        sys.exit(f"no program {', '.join(unknown)}; there are {', '.join(known)}")
     try:
         for name in chosen:
             print(program(name))  # noqa: T201 - what was asked for

@@ -1,6 +1,6 @@
 """Pin a release of Kubernetes: ``python -m tests.conformance.pin v1.37.0`` writes ``go.mod`` anew.
 
-``python -m tests.conformance.pin v1.30.14 go-1.30.mod`` does the same for programs of that release.
+``python -m tests.conformance.pin v1.30.14 releases/go-1.30.mod`` does the same for that release.
 
 ``k8s.io/kubernetes`` asks for its staging repositories at v0.0.0 and replaces them by folders that
 only its own checkout has. A module that imports it has to name the release: v0.X.Y for v1.X.Y.

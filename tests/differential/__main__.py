@@ -2,6 +2,7 @@
 
     make differential COUNT=5000 SEED=7
     python -m tests.differential --count 5000 --seed 7 --upstream 1.30
+    python -m tests.differential --upstream 1.37 --feature-gates PodLevelResources=false
     python -m tests.differential --replay bench-results/differential/1.37-7-12-1.json
 
 Every case that differs is written to a file, which ``--replay`` compares again without a scheduler.
@@ -16,19 +17,21 @@ import asyncio
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from tests.conformance.build import BuildError, NoGoError, program
-from tests.conformance.scheduling.releases import RELEASES
+from tests.conformance.scheduling.releases import ALL_RELEASES, RELEASES
 from tests.differential.case import Case, read, write
 from tests.differential.comparison import differences
 from tests.differential.kube_scheduler import ScheduleRunner, schedule_runner
 from tests.differential.random_clusters import generate
 
 OUTPUT: Final = Path("bench-results/differential")
+DEFAULT_GATES: Final[Mapping[str, bool]] = {}
 _TOLD_EVERY: Final = 500
 
 
@@ -45,17 +48,20 @@ class Tally:
         self.outcomes.update(map(_outcome, cases))
 
 
-async def compare(upstream: str, seed: int, numbers: range) -> Tally:
+async def compare(
+    upstream: str, seed: int, numbers: range, gates: Mapping[str, bool] = DEFAULT_GATES
+) -> Tally:
     """Compare a scheduler of the release ``upstream`` with us on clusters of a seed."""
     tally = Tally()
-    async with schedule_runner(program(RELEASES[upstream]), upstream) as runner:
+    async with schedule_runner(program(ALL_RELEASES[upstream]), upstream, gates) as runner:
         for number in numbers:
             await _compare_one(runner, seed, number, tally)
     return tally
 
 
 async def _compare_one(runner: ScheduleRunner, seed: int, number: int, tally: Tally) -> None:
-    name = f"{runner.upstream}-{seed}-{number}"
+    settings = (f"{gate}={enabled}" for gate, enabled in runner.gates.items())
+    name = "-".join((runner.upstream, *settings, str(seed), str(number)))
     cases = await runner.schedule_all(name, generate(seed, number))
     tally.count(cases)
     if not any(map(differences, cases)):
@@ -74,12 +80,12 @@ def _outcome(case: Case) -> str:
     return "nominated" if answer.nominated_node else "refused"
 
 
-async def _run(upstream: str, seed: int, count: int) -> int:
+async def _run(upstream: str, asked: argparse.Namespace) -> int:
     OUTPUT.mkdir(parents=True, exist_ok=True)
     begun, found = time.perf_counter(), 0
-    for first in range(0, count, _TOLD_EVERY):
-        numbers = range(first, min(first + _TOLD_EVERY, count))
-        tally = await compare(upstream, seed, numbers)
+    for first in range(0, asked.count, _TOLD_EVERY):
+        numbers = range(first, min(first + _TOLD_EVERY, asked.count))
+        tally = await compare(upstream, asked.seed, numbers, asked.feature_gates)
         for case in tally.mismatches:
             path = OUTPUT / f"{case.name}.json"
             write(case, path)
@@ -108,11 +114,29 @@ def _replay(path: Path) -> int:
     return len(found)
 
 
+def parse_gates(text: str) -> dict[str, bool]:
+    """Return settings of feature gates; raise ArgumentTypeError if a value is not a boolean."""
+    settings: dict[str, bool] = {}
+    for each in text.split(","):
+        name, _, value = each.partition("=")
+        if not name or value not in ("true", "false"):
+            raise argparse.ArgumentTypeError(f"{each!r}; expected NAME=true or NAME=false")
+        settings[name] = value == "true"
+    return settings
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="how many clusters")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the clusters")
-    parser.add_argument("--upstream", choices=tuple(RELEASES), help="only this release")
+    parser.add_argument("--upstream", choices=tuple(ALL_RELEASES), help="only this release")
+    parser.add_argument(
+        "--feature-gates",
+        type=parse_gates,
+        default=DEFAULT_GATES,
+        metavar="A=true,B=false",
+        help="settings of kube-scheduler and of explain preempt",
+    )
     parser.add_argument("--replay", metavar="FILE", type=Path, help="compare a case again")
     return parser.parse_args()
 
@@ -124,7 +148,7 @@ def main() -> None:
         sys.exit(1 if _replay(asked.replay) else 0)
     releases = [asked.upstream] if asked.upstream else list(RELEASES)
     try:
-        found = [asyncio.run(_run(each, asked.seed, asked.count)) for each in releases]
+        found = [asyncio.run(_run(each, asked)) for each in releases]
     except (NoGoError, BuildError) as error:
         sys.exit(str(error))
     sys.exit(1 if any(found) else 0)

@@ -1,7 +1,5 @@
 """One pod scheduled by a real kube-scheduler, as a file that can be compared again.
 
-from tests.builders import Document
-
 The files look like the lines of ``tests/recorded/decisions.jsonl.gz``.
 """
 
@@ -38,13 +36,14 @@ class Answer(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Case(msgspec.Struct, rename="camel", frozen=True):
-    """A cluster, the pod to be scheduled, and the result of a release."""
+    """A cluster, the pod to be scheduled, and the result of a release with its feature gates."""
 
     name: str
     upstream: str
     items: Sequence[Document]
     pod: Document
     answer: Answer
+    gates: Mapping[str, bool] = {}
 
 
 def write(case: Case, path: Path) -> None:

@@ -47,7 +47,7 @@ def decide(case: Case) -> PreemptionDecision:
 
 
 def _decide(case: Case, items: Sequence[Document]) -> PreemptionDecision:
-    rules = SchedulerRules(release(case.upstream))
+    rules = SchedulerRules(release(case.upstream, case.gates))
     with TemporaryDirectory(prefix="case-") as name:
         cluster, pod = Path(name) / "cluster.json", Path(name) / "pod.json"
         cluster.write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
@@ -117,7 +117,7 @@ def _choice(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[st
         going = {pod.uid for pod in nominated.victims.pods if not pod.terminating}
         if going != set(theirs.victims):
             yield f"it told {sorted(theirs.victims)} to go, we {sorted(going)}"
-        rules = release(case.upstream)
+        rules = release(case.upstream, case.gates)
         expected, other = (fit_error.candidate_found(each, rules) for each in (chosen, nominated))
         message = ours.message.replace(expected, other) if expected else ours.message
     if message != theirs.message:

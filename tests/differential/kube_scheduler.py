@@ -11,7 +11,7 @@ The node and the markers are part of the cluster for both sides.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +25,12 @@ from aiohttp import web
 from fakeapi import FakeCluster
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from tests.builders import Document, manifest, node_json, pod_json, rfc3339
-from tests.conformance.scheduling.kube_scheduler import Extender, configuration, kube_scheduler
+from tests.conformance.scheduling.kube_scheduler import (
+    Extender,
+    configuration,
+    gate_flags,
+    kube_scheduler,
+)
 from tests.differential.case import Answer, Case, Offer
 from tests.differential.random_clusters import NAMESPACES, SCHEDULER, Generated
 
@@ -65,6 +70,7 @@ class ScheduleRunner:
     api: Api
     load: Callable[[Sequence[Document]], int]
     upstream: str
+    gates: Mapping[str, bool]
     _pods: dict[str, Document] = field(default_factory=dict)
     _messages: dict[str, str] = field(default_factory=dict)
     _offers: dict[str, dict[str, Offer]] = field(default_factory=dict)
@@ -91,7 +97,8 @@ class ScheduleRunner:
         self._others.clear()
         self.load([pod])
         await self._until(f"an answer to {name}", lambda: self._is_answered(uid))
-        case = Case(name, self.upstream, items, pod, self._answer(uid, items))
+        answer = self._answer(uid, items)
+        case = Case(name, self.upstream, items, pod, answer, self.gates)
         if case.answer.bound_to:
             self._start(uid)
         elif not case.answer.nominated_node:
@@ -225,15 +232,17 @@ class ScheduleRunner:
 
 
 @asynccontextmanager
-async def schedule_runner(program: Path, upstream: str) -> AsyncIterator[ScheduleRunner]:
+async def schedule_runner(
+    program: Path, upstream: str, gates: Mapping[str, bool]
+) -> AsyncIterator[ScheduleRunner]:
     """Run a scheduler of the release ``upstream`` and its extender until the block ends."""
     async with FakeCluster(run="none") as cluster:
         cluster.load(_namespaces())
-        runner = ScheduleRunner(cluster.api, cluster.load, upstream)
+        runner = ScheduleRunner(cluster.api, cluster.load, upstream, gates)
         async with _extender(runner) as url, asyncio.TaskGroup() as group:
             following = group.create_task(runner.watch_pods(cluster.url))
             given = configuration(cluster.kubeconfig_path, [Extender(url, ("preempt",))])
-            async with kube_scheduler(program, given):
+            async with kube_scheduler(program, given, gate_flags(gates)):
                 yield runner
             following.cancel()
 

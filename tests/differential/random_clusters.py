@@ -56,8 +56,12 @@ class _Generator:
             for n in range(draw.randint(0, 7))
         ]
         budgets = [self._budget(f"b{n}") for n in range(draw.randint(0, 4))]
+        nominated = [
+            self._nominated_elsewhere(f"other-{n}", f"n{draw.randrange(len(nodes))}")
+            for n in range(draw.choice((0, 0, 0, 1, 2)))
+        ]
         newcomers = [self._pending(f"new-{n}") for n in range(draw.randint(2, 4))]
-        return Generated([*nodes, *storage, *budgets, *residents], newcomers)
+        return Generated([*nodes, *storage, *budgets, *residents, *nominated], newcomers)
 
     def _node(self, name: str) -> Document:
         draw = self._draw
@@ -65,18 +69,17 @@ class _Generator:
         labels = {"kubernetes.io/hostname": name, "zone": zone, "disk": draw.choice(("hdd", "ssd"))}
         if draw.random() < 0.06:
             del labels[draw.choice(list(labels))]
-        effects = ("NoSchedule", "NoSchedule", "PreferNoSchedule", "NoExecute")
-        tainted = draw.random() < 0.2
-        return node_json(
+        node = node_json(
             name,
             cpu=draw.choice(("2", "4", "4", "6")),
             memory="8Gi",
             pods=draw.choice(("4", "6", "110", "110")),
             others={DEVICE: draw.choice("12")} if draw.random() < 0.5 else {},
             labels=labels,
-            taints=[f"gpu=yes:{draw.choice(effects)}"] if tainted else [],
+            taints=requirements.taints(draw),
             unschedulable=True if draw.random() < 0.06 else None,
         )
+        return {**node, "status": {**node["status"], **requirements.declared_features(draw)}}
 
     def _running(self, name: str, node: str) -> Document:
         draw = self._draw
@@ -84,9 +87,10 @@ class _Generator:
         spec = self._spec(seldom=0.25)
         started = self._start(node, priority)
         leaving = draw.random() < 0.08
-        status: Document = {}
+        containers = self._containers(draw.choice(("250m", "500m", "1", "1", "2")))
+        status = requirements.resized(draw, containers)
         if leaving and draw.random() < 0.5:
-            status = {"conditions": [_preempted()]}
+            status["conditions"] = [_preempted()]
         pod = pod_json(
             name,
             on=node,
@@ -96,12 +100,26 @@ class _Generator:
             uid=self._uid(),
             phase=draw.choices(("Running", "Pending", "Succeeded"), (18, 1, 1))[0],
             started=started,
-            containers=self._containers(draw.choice(("250m", "500m", "1", "1", "2"))),
+            containers=containers,
             metadata=_leaving() if leaving else None,
             spec=spec,
             status=status,
         )
-        return volumes.mounted(draw, pod)
+        return requirements.missing_claim(draw, volumes.mounted(draw, pod))
+
+    def _nominated_elsewhere(self, name: str, node: str) -> Document:
+        """Return a pending pod of another scheduler, nominated to a node."""
+        draw = self._draw
+        return pod_json(
+            name,
+            priority=draw.choice((10, 1000)),
+            labels=requirements.labels(draw),
+            namespace=draw.choice(NAMESPACES),
+            uid=self._uid(),
+            containers=self._containers("1"),
+            spec={"schedulerName": "other-scheduler"},
+            status={"nominatedNodeName": node},
+        )
 
     def _pending(self, name: str) -> Document:
         draw = self._draw
@@ -119,7 +137,7 @@ class _Generator:
                 "preemptionPolicy": preempts,
             },
         )
-        return volumes.mounted(draw, pod)
+        return requirements.missing_claim(draw, volumes.mounted(draw, pod))
 
     def _spec(self, seldom: float) -> Document:
         """Return the fields that running and waiting pods share; affinity at the given rate."""
@@ -127,12 +145,14 @@ class _Generator:
         spec: Document = {"schedulerName": SCHEDULER, "terminationGracePeriodSeconds": 300}
         if draw.random() < seldom:
             spec |= requirements.affinity(draw)
+        spec |= requirements.pod_resources(draw) | requirements.host_users(draw)
         if draw.random() < 0.08:
             spec["overhead"] = {"cpu": "250m"}
         if draw.random() < 0.15:
             restart = {"restartPolicy": "Always"} if draw.random() < 0.5 else {}
             amounts = {"cpu": draw.choice(("500m", "1", "3"))}
-            spec["initContainers"] = [container_json("init", amounts, **restart)]
+            ports = requirements.ports(draw)
+            spec["initContainers"] = [container_json("init", amounts, **restart, **ports)]
         return spec
 
     def _containers(self, cpu: str) -> list[Document]:
@@ -140,10 +160,7 @@ class _Generator:
         requests = {"cpu": cpu, "memory": draw.choice(("128Mi", "1Gi", "3Gi"))}
         if draw.random() < 0.1:
             requests[DEVICE] = "1"
-        fields: Document = {}
-        if draw.random() < 0.12:
-            port = draw.choice((8080, 8081))
-            fields["ports"] = [{"containerPort": port, "hostPort": port, "protocol": "TCP"}]
+        fields = requirements.ports(draw) | requirements.required_features(draw)
         containers = [container_json("main", requests, **fields)]
         if draw.random() < 0.1:
             containers.append(container_json("second", {"cpu": "250m"}))
@@ -160,6 +177,8 @@ class _Generator:
         )
         if draw.random() < 0.3:
             budget["spec"]["selector"] = {"matchExpressions": [requirements.expression(draw)]}
+        if draw.random() < 0.2:
+            budget["spec"]["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
         return budget
 
     def _start(self, node: str, priority: int) -> int | None:

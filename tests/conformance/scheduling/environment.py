@@ -169,6 +169,7 @@ async def environment(
     program: Path, upstream: str, setting: Setting, opening: Opening = fake_server
 ) -> AsyncIterator[Environment]:
     """Run the processes, with the kube-scheduler of release ``upstream``, until the block ends."""
+    gates = dict.fromkeys(setting.gates, True)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(opening(setting.run))
         await server.load([NAMESPACE_DOCUMENT, *priority_classes()])
@@ -178,7 +179,7 @@ async def environment(
             served(
                 server.kubeconfig,
                 upstream,
-                featureGates=dict.fromkeys(setting.gates, True),
+                featureGates=gates,
                 **setting.serving,
             )
         )
@@ -186,6 +187,6 @@ async def environment(
         extenders = [setting.extender(passing.url)]
         config = configuration(server.kubeconfig, extenders, setting.sampling)
         scheduler = await stack.enter_async_context(
-            kube_scheduler(program, config, (*gate_flags(setting.gates), *setting.flags))
+            kube_scheduler(program, config, (*gate_flags(gates), *setting.flags))
         )
         yield Environment(cluster, server, extender, passing, scheduler)

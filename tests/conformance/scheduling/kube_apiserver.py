@@ -214,7 +214,7 @@ async def real_api(etcd: Path, apiserver: Path) -> AsyncIterator[RealApi]:
             "--disable-admission-plugins=TaintNodesByCondition",
             "--delete-collection-workers=16",
             "--runtime-config=scheduling.k8s.io/v1beta1=true",
-            *gate_flags(_GATES),
+            *gate_flags(dict.fromkeys(_GATES, True)),
         )
         async with real_server(etcd, apiserver, "--unsafe-no-fsync", serving=flags) as server:
             kubeconfig = write_kubeconfig(server.directory / "kubeconfig", server.url, TOKEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,10 +89,10 @@ class SchedulerEndedError(RuntimeError):
     """The scheduler ended by itself; the text is the end of its log."""
 
 
-def gate_flags(gates: Iterable[str]) -> list[str]:
-    """Return the flag that switches feature gates on, if there are any."""
-    enabled = ",".join(f"{gate}=true" for gate in gates)
-    return [f"--feature-gates={enabled}"] if enabled else []
+def gate_flags(gates: Mapping[str, bool]) -> list[str]:
+    """Return the flag that sets feature gates, if there are any."""
+    settings = ",".join(f"{gate}={str(enabled).lower()}" for gate, enabled in gates.items())
+    return [f"--feature-gates={settings}"] if settings else []
 
 
 @dataclass(slots=True)

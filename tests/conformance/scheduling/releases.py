@@ -9,15 +9,20 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.build import NoGoError, program
+from tests.conformance.build import EARLIER_SCHEDULERS, NoGoError, program
 
 RELEASES: Final[Mapping[str, str]] = {"1.37": "scheduler", "1.30": "scheduler-1.30"}
 """Release → the program that is built for it."""
+ALL_RELEASES: Final[Mapping[str, str]] = {
+    **RELEASES,
+    **{name.partition("-")[2]: name for name in EARLIER_SCHEDULERS},
+}
+"""The same with the releases that only ``make conformance-all`` builds."""
 
 
 def scheduler(release: str) -> Path:
     """Return the kube-scheduler of a release; skip the test if there is no Go, but not in CI."""
-    return built(RELEASES[release])
+    return built(ALL_RELEASES[release])
 
 
 def built(name: str) -> Path:
