@@ -12,7 +12,7 @@ INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz faults e2e manifests conformance differential check docs audit bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all fuzz faults e2e manifests conformance conformance-all differential check docs audit bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -45,6 +45,11 @@ manifests: $(CLIENTS) conformance  ## build, render, apply and run the contents 
 
 conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, and an API server, once
 	$(BIN)/python -m tests.conformance.build
+
+conformance-all: $(GO)  ## compare random clusters and scheduling scenarios with five releases of kube-scheduler
+	$(BIN)/python -m tests.conformance.build all
+	ALL_RELEASES=1 $(BIN)/pytest --timeout 300 tests/conformance/test_scheduling.py
+	$(BIN)/python -m tests.differential --matrix --count $(COUNT) --seed $(SEED)
 
 COUNT := 1000
 SEED := 1

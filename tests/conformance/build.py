@@ -61,14 +61,14 @@ def _build(name: str, path: Path) -> None:
     go = find_go()
     sys.stderr.write(f"building {name}, which takes minutes the first time\n")
     unfinished = path.with_name(f"{name}.unfinished")
-    package, modules = _sources(name)
+    pinned = modules(name).relative_to(MODULE)
     flags = ("-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(unfinished))
     environment = {
         **os.environ,
         "CGO_ENABLED": "0",  # there may be no C compiler
         "GOTOOLCHAIN": os.environ.get("GOTOOLCHAIN", "auto"),  # a newer Go than the machine's
     }
-    command = ["nice", str(go), "build", f"-modfile={modules}", *flags, f"./{package}"]
+    command = ["nice", str(go), "build", f"-modfile={pinned}", *flags, f"./{_package(name)}"]
     if subprocess.run(command, cwd=MODULE, env=environment, check=False).returncode:
         raise BuildError(f"{name} was not built")
     unfinished.rename(path)
@@ -82,16 +82,20 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
 
 
-def _sources(name: str) -> tuple[str, str]:
-    """Return the package of a program, and the file that says of which modules it is made."""
-    package, _, release = name.partition("-")
-    return package, f"releases/go-{release}.mod" if release else "go.mod"
+def modules(name: str) -> Path:
+    """Return the file that says of which modules a program is made."""
+    release = name.partition("-")[2]
+    return MODULE / (f"releases/go-{release}.mod" if release else "go.mod")
+
+
+def _package(name: str) -> str:
+    return name.partition("-")[0]
 
 
 def _fingerprint(name: str) -> str:
-    package, modules = _sources(name)
-    pinned = MODULE / modules
-    sources = [pinned, pinned.with_suffix(".sum"), *sorted((MODULE / package).glob("*.go"))]
+    pinned = modules(name)
+    code = sorted((MODULE / _package(name)).glob("*.go"))
+    sources = [pinned, pinned.with_suffix(".sum"), *code]
     return sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
@@ -101,8 +105,9 @@ def _cache() -> Path:
 
 
 def main() -> None:
-    """Build the programs that are named, else :data:`PROGRAMS`."""
-    chosen, known = sys.argv[1:] or PROGRAMS, (*PROGRAMS, *EARLIER_SCHEDULERS)
+    """Build the programs that are named, ``all`` of them, or else :data:`PROGRAMS`."""
+    known = (*PROGRAMS, *EARLIER_SCHEDULERS)
+    chosen = known if sys.argv[1:] == ["all"] else sys.argv[1:] or PROGRAMS
     if unknown := sorted(set(chosen) - set(known)):
         sys.exit(f"no program {', '.join(unknown)}; there are {', '.join(known)}")
     try:

@@ -13,7 +13,7 @@ from tests.conformance.scheduling import (
     subset_scenarios,
 )
 from tests.conformance.scheduling.environment import SchedulingScenario, environment
-from tests.conformance.scheduling.releases import scheduler
+from tests.conformance.scheduling.releases import RELEASES, scheduler
 from tests.conformance.scheduling.servers import Opening
 
 SCENARIOS: Final = [
@@ -21,7 +21,7 @@ SCENARIOS: Final = [
     *extender_scenarios.SCENARIOS,
     *subset_scenarios.SCENARIOS,
 ]
-PAIRS: Final = [("fakeapi", "1.37"), ("fakeapi", "1.30"), ("real", "1.37")]
+PAIRS: Final = [*(("fakeapi", release) for release in RELEASES), ("real", "1.37")]
 """API servers, and the kube-schedulers that are at work there."""
 
 

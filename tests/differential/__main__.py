@@ -28,6 +28,7 @@ from tests.conformance.scheduling.releases import ALL_RELEASES, RELEASES
 from tests.differential.case import Case, read, write
 from tests.differential.comparison import differences
 from tests.differential.kube_scheduler import ScheduleRunner, schedule_runner
+from tests.differential.matrix import DEFAULT, PAGE, Cell, cells, write_table
 from tests.differential.random_clusters import generate
 
 OUTPUT: Final = Path("bench-results/differential")
@@ -80,26 +81,29 @@ def _outcome(case: Case) -> str:
     return "nominated" if answer.nominated_node else "refused"
 
 
-async def _run(upstream: str, asked: argparse.Namespace) -> int:
+async def _run(upstream: str, gates: str, seed: int, count: int) -> Cell:
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    begun, found = time.perf_counter(), 0
-    for first in range(0, asked.count, _TOLD_EVERY):
-        numbers = range(first, min(first + _TOLD_EVERY, asked.count))
-        tally = await compare(upstream, asked.seed, numbers, asked.feature_gates)
+    begun, compared, found = time.perf_counter(), 0, 0
+    settings = DEFAULT_GATES if gates == DEFAULT else parse_gates(gates)
+    for first in range(0, count, _TOLD_EVERY):
+        numbers = range(first, min(first + _TOLD_EVERY, count))
+        tally = await compare(upstream, seed, numbers, settings)
+        compared += tally.outcomes.total()
         for case in tally.mismatches:
             path = OUTPUT / f"{case.name}.json"
             write(case, path)
             sys.stdout.write(f"{path}\n" + "".join(f"  {line}\n" for line in differences(case)))
         found += len(tally.mismatches)
-        _print_progress(upstream, tally, numbers.stop, time.perf_counter() - begun)
-    return found
+        seconds = time.perf_counter() - begun
+        _print_progress(f"{upstream}, {gates} gates", tally, numbers.stop, seconds)
+    return Cell(upstream, gates, compared, found)
 
 
-def _print_progress(upstream: str, tally: Tally, clusters: int, seconds: float) -> None:
-    outcomes = ", ".join(f"{count} {what}" for what, count in sorted(tally.outcomes.items()))
+def _print_progress(what: str, tally: Tally, clusters: int, seconds: float) -> None:
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.outcomes.items()))
     passing = f", passing: {', '.join(tally.passing)}" if tally.passing else ""
     sys.stdout.write(
-        f"{upstream}: {clusters} clusters, {clusters / seconds:.1f} a second; the last ones: "
+        f"{what}: {clusters} clusters, {clusters / seconds:.1f} a second; the last ones: "
         f"{outcomes}, {len(tally.mismatches)} differ{passing}\n"
     )
     sys.stdout.flush()
@@ -115,12 +119,12 @@ def _replay(path: Path) -> int:
 
 
 def parse_gates(text: str) -> dict[str, bool]:
-    """Return settings of feature gates; raise ArgumentTypeError if a value is not a boolean."""
+    """Return settings of feature gates; raise ValueError if a value is not a boolean."""
     settings: dict[str, bool] = {}
     for each in text.split(","):
         name, _, value = each.partition("=")
         if not name or value not in ("true", "false"):
-            raise argparse.ArgumentTypeError(f"{each!r}; expected NAME=true or NAME=false")
+            raise ValueError(f"{each!r}; expected NAME=true or NAME=false")
         settings[name] = value == "true"
     return settings
 
@@ -132,11 +136,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--upstream", choices=tuple(ALL_RELEASES), help="only this release")
     parser.add_argument(
         "--feature-gates",
-        type=parse_gates,
-        default=DEFAULT_GATES,
+        default=DEFAULT,
         metavar="A=true,B=false",
         help="settings of kube-scheduler and of explain preempt",
     )
+    parser.add_argument("--matrix", action="store_true", help=f"write the table in {PAGE}")
     parser.add_argument("--replay", metavar="FILE", type=Path, help="compare a case again")
     return parser.parse_args()
 
@@ -147,11 +151,17 @@ def main() -> None:
     if asked.replay is not None:
         sys.exit(1 if _replay(asked.replay) else 0)
     releases = [asked.upstream] if asked.upstream else list(RELEASES)
+    chosen = list(cells()) if asked.matrix else [(each, asked.feature_gates) for each in releases]
     try:
-        found = [asyncio.run(_run(each, asked)) for each in releases]
-    except (NoGoError, BuildError) as error:
+        found = [
+            asyncio.run(_run(upstream, gates, asked.seed, asked.count))
+            for upstream, gates in chosen
+        ]
+    except (NoGoError, BuildError, ValueError) as error:
         sys.exit(str(error))
-    sys.exit(1 if any(found) else 0)
+    if asked.matrix:
+        write_table(found)
+    sys.exit(1 if any(each.differ for each in found) else 0)
 
 
 if __name__ == "__main__":
