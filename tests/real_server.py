@@ -15,6 +15,18 @@ from typing import Final
 import aiohttp
 
 TOKEN: Final = "administrator"
+_GATES: Final = (
+    "GenericWorkload",
+    "TopologyAwareWorkloadScheduling",
+    "CompositePodGroup",
+    "DRAWorkloadResourceClaims",
+)
+POD_GROUPS: Final = (
+    f"--feature-gates={','.join(f'{gate}=true' for gate in _GATES)}",
+    "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true",
+)
+"""Flags of kube-apiserver 1.37 with which it serves pod groups, as fakeapi always does."""
+
 _ADMIN: Final = f'{TOKEN},admin,admin,"system:masters"\n'
 _START_SECONDS: Final = 60.0
 

@@ -17,14 +17,16 @@ from pathlib import Path
 from tests.e2e.clients import RELEASES, programs
 from tests.e2e.scenario_runner import Target, play, write_kubeconfig
 from tests.e2e.transcripts import Scenario, scenarios, write_golden
-from tests.real_server import TOKEN, RealServer, real_server
+from tests.real_server import POD_GROUPS, TOKEN, RealServer, real_server
 
 
 async def record(etcd: Path, apiserver: Path, chosen: Iterable[Scenario]) -> None:
     """Write the golden transcripts of scenarios, for every release of kubectl."""
     for scenario in chosen:
         for release in RELEASES:
-            async with real_server(etcd, apiserver, "--unsafe-no-fsync") as server:
+            async with real_server(
+                etcd, apiserver, "--unsafe-no-fsync", serving=POD_GROUPS
+            ) as server:
                 target = _target(server)
                 exchanges = await play(scenario, programs(release), target, _home(target))
             write_golden(release, scenario.name, exchanges)

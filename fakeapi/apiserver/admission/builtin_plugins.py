@@ -3,7 +3,7 @@
 Always enabled, for objects but not for subresources:
 
 - A create in a namespace that does not exist, or that is being terminated, is rejected.
-- A pod gets its priority from its PriorityClass, or from the global default class.
+- A pod or pod group gets its priority from its PriorityClass, or from the global default class.
 - A pod that is created with a node name, or bound, gets the zone and region labels of its node.
 - A create of a custom resource is rejected while its definition is being deleted.
 - Only one PriorityClass may be the global default, and ``system-`` names are reserved.
@@ -30,6 +30,7 @@ from typing import Any, Final
 
 from fakeapi.apiserver.admission.priority import (
     admit_pod,
+    admit_pod_group,
     admit_priority_class,
     check_priority_class,
     check_priority_class_update,
@@ -180,6 +181,8 @@ AdmitCreate = Callable[[ObjectReader, ResourceInfo, Document], None]
 AdmitUpdate = Callable[[ObjectReader, ResourceInfo, Document, Mapping[str, Any]], None]
 
 _ON_CREATE: Final[Mapping[str, tuple[AdmitCreate, ...]]] = {
+    "compositepodgroups.scheduling.k8s.io": (admit_pod_group,),
+    "podgroups.scheduling.k8s.io": (admit_pod_group,),
     "pods": (admit_pod, set_topology_labels),
     "priorityclasses.scheduling.k8s.io": (check_priority_class, admit_priority_class),
 }

@@ -1,7 +1,7 @@
-"""Priority admission: sets a pod's priority from its PriorityClass on create.
+"""Priority admission: sets the priority of a pod or pod group from its PriorityClass on create.
 
-The two system classes always exist. A pod without a class gets the global default class, or, if
-there is none, priority 0.
+The two system classes always exist. A pod or group without a class gets the global default class,
+or, if there is none, priority 0.
 
 Source: kubernetes/plugin/pkg/admission/priority/admission.go, pkg/apis/scheduling/{helpers.go,
 validation}.
@@ -16,10 +16,11 @@ from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.builtin import PRIORITY_CLASSES
 from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.store.object_store import Document
-from fakeapi.apiserver.wire.errors import Cause, forbidden, invalid
+from fakeapi.apiserver.wire.errors import Cause, forbidden, invalid, required
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 _PREEMPT_LOWER_PRIORITY: Final = "PreemptLowerPriority"
+_GROUP_NOUNS: Final = {"podgroups": "pod group", "compositepodgroups": "composite pod group"}
 _NO_CLASS: Final[Mapping[str, Any]] = {"value": 0, "preemptionPolicy": _PREEMPT_LOWER_PRIORITY}
 
 _SYSTEM: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -59,6 +60,31 @@ def admit_pod(objects: ObjectReader, kind: ResourceInfo, document: Document) -> 
         _set_or_reject(
             kind, document, "preemptionPolicy", "string value of PreemptionPolicy", policy
         )
+
+
+def admit_pod_group(objects: ObjectReader, kind: ResourceInfo, document: Document) -> None:
+    """Set class and priority of a new group of pods; raise StatusError (403, 422)."""
+    spec = document.setdefault("spec", {})
+    found = _class_of(objects, kind, document)
+    priority, noun = found.get("value", 0), _GROUP_NOUNS[kind.plural]
+    if spec.get("priority") not in (None, priority):
+        raise forbidden(
+            kind,
+            _object_name(document),
+            f"priority set in the {noun} ({spec['priority']}) must match the priority computed "
+            f"({priority}) based on the priority class set in the spec",
+        )
+    if name := (found.get("metadata") or {}).get("name"):
+        spec["priorityClassName"] = name
+    spec["priority"] = priority
+    if kind.plural == "podgroups" and spec.get("parentCompositePodGroupName"):
+        _check_workload_of_child(kind, document)
+
+
+def _check_workload_of_child(kind: ResourceInfo, document: Document) -> None:
+    if document["spec"].get("workloadRef") is None:
+        cause = required("spec.workloadRef", "must be set when parentCompositePodGroupName is set")
+        raise invalid(kind.qualified_kind, _object_name(document), [cause])
 
 
 def keep_pod_priority(

@@ -145,13 +145,19 @@ class Discovery:
     def _resource_list(self, group: str, version: str) -> Document:
         found = _sorted(self.kinds.in_group_version(group, version))
         version_of_lists = {"apiVersion": "v1"} if group else {}
-        preferred = self._groups[group][0]
         return {
             "kind": "APIResourceList",
             **version_of_lists,
             "groupVersion": found[0].api_version,
-            "resources": [entry for kind in found for entry in _plain_entries(kind, preferred)],
+            "resources": [
+                entry for kind in found for entry in _plain_entries(kind, self._preferred(kind))
+            ],
         }
+
+    def _preferred(self, kind: ResourceInfo) -> str:
+        """Return the preferred one of the versions that serve a kind."""
+        served = (v for v in self._groups[kind.group] if self.kinds.at(kind.group, v, kind.plural))
+        return next(served, kind.version)
 
     def _aggregated_list(self, groups: Sequence[str], version: str) -> Document:
         return {

@@ -219,6 +219,7 @@ _GENERATIONS: Final = frozenset(
 _CONDITIONAL_UPDATE: Final = frozenset(
     (
         "clustertrustbundles",
+        "compositepodgroups",
         "csidrivers",
         "csinodes",
         "csistoragecapacities",
@@ -229,12 +230,14 @@ _CONDITIONAL_UPDATE: Final = frozenset(
         "mutatingwebhookconfigurations",
         "podcertificaterequests",
         "poddisruptionbudgets",
+        "podgroups",
         "runtimeclasses",
         "storageversionmigrations",
         "validatingadmissionpolicies",
         "validatingadmissionpolicybindings",
         "validatingwebhookconfigurations",
         "volumeattachments",
+        "workloads",
     )
 )
 _CREATED_BY_UPDATE: Final = frozenset(

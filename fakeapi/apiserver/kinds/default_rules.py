@@ -10,7 +10,7 @@ before the defaults of nested objects. A row has one of three sources:
 
 Defaults that depend on other fields are code (:mod:`fakeapi.apiserver.defaulting.field_defaults`).
 
-Sources: pkg/apis/*/v1/defaults.go and the ``json:`` tags of k8s.io/api, v1.37.
+Sources: pkg/apis/*/v1/defaults.go; ``json:`` tags and ``+default`` markers of k8s.io/api, v1.37.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _WEBHOOK: Final = {
     "timeoutSeconds": 10,
 }
 _LOAD_BALANCER: Final[Mapping[str, Any]] = {"loadBalancer": {}}
+_GROUP_SPEC: Final[Mapping[str, Any]] = {"schedulingPolicy": {}, "disruptionMode": {"single": {}}}
 
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "admissionregistration.v1.MutatingWebhook": _WEBHOOK | {"reinvocationPolicy": "Never"},
@@ -194,6 +195,14 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "resource.v1.DeviceToleration": {"operator": "Equal"},
     "resource.v1.ResourceClaimTemplateSpec": {"metadata": {}},
     "resource.v1.ResourceClaimSpec": {"devices": {}},
+    "scheduling.v1alpha3.CompositePodGroup": {"spec": {}},
+    "scheduling.v1alpha3.CompositePodGroupSpec": _GROUP_SPEC,
+    "scheduling.v1beta1.CompositePodGroupTemplate": {"schedulingPolicy": {}},
+    "scheduling.v1beta1.PodGroup": {"spec": {}},
+    "scheduling.v1beta1.PodGroupSpec": _GROUP_SPEC,
+    "scheduling.v1beta1.PodGroupTemplate": {"schedulingPolicy": {}, "schedulingConstraints": None},
+    "scheduling.v1beta1.Workload": {"spec": {}},
+    "scheduling.v1beta1.WorkloadSpec": {"podGroupTemplates": None},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
     "storage.v1.CSIDriver": {"spec": {}},
     "storage.v1.CSIDriverSpec": {

@@ -49,6 +49,8 @@ GROUP_VERSIONS: Final = (
     ("admissionregistration.k8s.io", "v1"),
     ("apiextensions.k8s.io", "v1"),
     ("scheduling.k8s.io", "v1"),
+    ("scheduling.k8s.io", "v1beta1"),
+    ("scheduling.k8s.io", "v1alpha3"),
     ("coordination.k8s.io", "v1"),
     ("node.k8s.io", "v1"),
     ("discovery.k8s.io", "v1"),

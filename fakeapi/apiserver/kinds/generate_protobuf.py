@@ -50,7 +50,7 @@ _SPECIAL = {
 }
 
 _NAMES = ("UID", "NodeName", "NamespacedName")
-_STABLE = re.compile(r"[a-z]+/v\d+")
+_SERVED = re.compile(r"[a-z]+/v\d+|scheduling/(v1beta1|v1alpha3)")
 
 Row = list[str | int]
 
@@ -92,11 +92,11 @@ class ProtobufTableGenerator:
         self._packages = packages
 
     def messages(self) -> dict[str, list[Row]]:
-        """Return the fields of every struct of a stable version, and of the nested structs."""
-        stable = [package for package in self._packages.values() if _STABLE.fullmatch(package.name)]
+        """Return the fields of every struct of a served version, and of the nested structs."""
+        served = [package for package in self._packages.values() if _SERVED.fullmatch(package.name)]
         pending = [
             f"{package.name}.{name}"
-            for package in stable
+            for package in served
             for name, declaration in package.types.items()
             if declaration.startswith("struct")
         ]

@@ -2,7 +2,8 @@
 
 An event is the same object below ``/api/v1`` and below ``/apis/events.k8s.io/v1``; a
 HorizontalPodAutoscaler is the same in autoscaling/v1 and v2. Autoscalers are stored in the newer
-version, events in the older one.
+version, events in the older one. PodGroups and Workloads have the same fields in
+scheduling.k8s.io/v1alpha3 and v1beta1, and are stored in v1beta1.
 
     events.k8s.io/v1   {"note": "...", "regarding": {...}}
     v1                 {"message": "...", "involvedObject": {...}}
@@ -134,6 +135,8 @@ def _cpu_utilization(metrics: Any, role: str) -> int | None:
     return None
 
 
+_SCHEDULING: Final = "scheduling.k8s.io"
+
 _CONVERSIONS: Final[Mapping[tuple[str, str, str], VersionConversion]] = {
     ("events.k8s.io", "v1", "events"): VersionConversion(
         stored=("", "v1", "events"),
@@ -141,6 +144,15 @@ _CONVERSIONS: Final[Mapping[tuple[str, str, str], VersionConversion]] = {
         to_served=partial(_rename, _EVENT_NAMES_BACK),
         names=_EVENT_NAMES,
     ),
+    **{
+        (_SCHEDULING, "v1alpha3", plural): VersionConversion(
+            stored=(_SCHEDULING, "v1beta1", plural),
+            to_stored=dict,
+            to_served=dict,
+            names=MappingProxyType({}),
+        )
+        for plural in ("podgroups", "workloads")
+    },
     ("autoscaling", "v1", "horizontalpodautoscalers"): VersionConversion(
         stored=("autoscaling", "v2", "horizontalpodautoscalers"),
         to_stored=_autoscaler_to_stored,

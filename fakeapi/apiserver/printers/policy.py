@@ -1,4 +1,7 @@
-"""Printers of policies: disruption budgets, quotas, RBAC, certificates, admission, flow control."""
+"""Printers of policies: budgets, quotas, priorities, RBAC, certificates, admission, flow control.
+
+Pod groups and workloads are printed here, too: they are of the group of PriorityClass.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from fakeapi.apiserver.printers.human_readable import (
     human_duration,
     mapping,
     name,
+    name_and_age,
     number,
     objects,
     selector,
@@ -54,6 +58,29 @@ def _priority_class(document: Document, now: int) -> list[Cell]:
         flag(document, "globalDefault"),
         age(document, now),
         text(document, "preemptionPolicy"),
+    ]
+
+
+def _pod_group(document: Document, now: int) -> list[Cell]:
+    present = conditions(document)
+    status = "Pending"
+    if scheduled := present.get("PodGroupInitiallyScheduled"):
+        status = "Scheduled" if text(scheduled, "status") == "True" else "Unschedulable"
+    if disrupted := present.get("DisruptionTarget"):
+        status = text(disrupted, "reason")
+    return [*_group_cells(document), status, age(document, now)]
+
+
+def _composite_pod_group(document: Document, now: int) -> list[Cell]:
+    return [*_group_cells(document), age(document, now)]
+
+
+def _group_cells(document: Document) -> list[Cell]:
+    gang = at(document, "spec", "schedulingPolicy", "gang")
+    return [
+        name(document),
+        "Basic" if gang is None else "Gang",
+        text(document, "spec", "workloadRef", "workloadName", absent=NONE),
     ]
 
 
@@ -151,6 +178,9 @@ PRINTERS: Mapping[str, RowPrinter] = {
     "PodDisruptionBudget.policy": _disruption_budget,
     "ResourceQuota": _resource_quota,
     "PriorityClass.scheduling.k8s.io": _priority_class,
+    "Workload.scheduling.k8s.io": name_and_age,
+    "PodGroup.scheduling.k8s.io": _pod_group,
+    "CompositePodGroup.scheduling.k8s.io": _composite_pod_group,
     "RoleBinding.rbac.authorization.k8s.io": _binding,
     "ClusterRoleBinding.rbac.authorization.k8s.io": _binding,
     "CertificateSigningRequest.certificates.k8s.io": _signing_request,

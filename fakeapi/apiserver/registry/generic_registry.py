@@ -48,7 +48,7 @@ from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.dry_run import DryRunStore, ObjectReader
 from fakeapi.apiserver.store.object_store import AlreadyExistsError, Document, Entry
 from fakeapi.apiserver.validation.immutable_fields import immutable_field_changes
-from fakeapi.apiserver.validation.object_validation import validate_object
+from fakeapi.apiserver.validation.object_validation import validate_object, validate_status
 from fakeapi.apiserver.wire.errors import (
     Cause,
     StatusError,
@@ -207,6 +207,8 @@ class Registry:
             derive_update_fields(target.kind, document, old, self.store)
             changes = immutable_field_changes(target.kind, document, old)
             validate_object(target.kind, document, changes)
+        elif target.subresource == "status":
+            validate_status(target.kind, document, old)
         self._validate(target.kind, document, old)
         return self._write(target, document, old, entry.version)
 
@@ -329,9 +331,9 @@ class Registry:
             raise invalid(kind.qualified_kind, name, [cause])
         version = metadata.get("resourceVersion", "")
         if version in ("", "0") and not kind.unconditional_update:
-            message = "Invalid value: 0x0: must be specified for an update"
+            message = "Invalid value: 0: must be specified for an update"
             cause = Cause("FieldValueInvalid", message, "metadata.resourceVersion")
-            raise invalid(kind.qualified_kind, name, [cause])
+            raise invalid(kind.resource, name, [cause])
         if version not in ("", "0", old["metadata"]["resourceVersion"]):
             raise conflict(kind, name)
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import orjson
 
+from fakeapi.apiserver.validation.declared_rules import optional_name
+from fakeapi.apiserver.validation.pod_groups import POD_GROUP_FIELD_RULES
 from fakeapi.apiserver.wire.errors import (
     Cause,
     GoFormattedValue,
@@ -21,7 +23,7 @@ from fakeapi.apiserver.wire.errors import (
     required,
     unsupported_value,
 )
-from policies.kubernetes.name_validation import invalid_label_key
+from policies.kubernetes.name_validation import invalid_label_key, invalid_subdomain
 from policies.kubernetes.quantity import parse_quantity
 
 Object = Mapping[str, Any]
@@ -37,6 +39,13 @@ def _pod_spec(spec: Object, path: str) -> Iterator[Cause]:
         wrong = invalid_label_key(key)
         if wrong:
             yield invalid_value(f"{path}.nodeSelector", key, wrong)
+
+
+def _scheduling_group(group: Object, path: str) -> Iterator[Cause]:
+    if group.get("podGroupName") is None:
+        detail = "must specify one of: `podGroupName`"
+        yield invalid_value(f"{path}.podGroupName", None, detail)
+    yield from optional_name("podGroupName", invalid_subdomain)(group, path)
 
 
 def _container_port(port: Object, path: str) -> Iterator[Cause]:
@@ -152,8 +161,10 @@ def _ingress_path(path: Object, where: str) -> Iterator[Cause]:
 
 
 FIELD_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    **POD_GROUP_FIELD_RULES,
     "apps.v1.DeploymentStrategy": (_strategy,),
     "core.v1.ContainerPort": (_container_port,),
+    "core.v1.PodSchedulingGroup": (_scheduling_group,),
     "core.v1.PodSpec": (_pod_spec,),
     "core.v1.ResourceRequirements": (_resources,),
     "core.v1.ServicePort": (_service_port,),

@@ -20,6 +20,11 @@ from fakeapi.apiserver.kinds.field_limits import IMMUTABLE
 from fakeapi.apiserver.kinds.structural_types import schema_of
 from fakeapi.apiserver.schema.crds.definition_validation import immutable_field_errors
 from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.validation.pod_groups import (
+    composite_pod_group_changes,
+    pod_group_changes,
+    workload_changes,
+)
 from fakeapi.apiserver.wire.errors import Cause, forbidden_field, invalid_value
 from fakeapi.apiserver.wire.raw_json import json_equal
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError, decode_struct
@@ -168,12 +173,15 @@ def _storage_class(storage_class: Object, old: Object) -> Iterator[Cause]:
 
 _RULES: Final[Mapping[str, Rule]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": _role_ref,
+    "compositepodgroups.scheduling.k8s.io": composite_pod_group_changes,
     "configmaps": _config_map,
     "customresourcedefinitions.apiextensions.k8s.io": immutable_field_errors,
     "persistentvolumeclaims": _claim,
+    "podgroups.scheduling.k8s.io": pod_group_changes,
     "pods": _pod,
     "rolebindings.rbac.authorization.k8s.io": _role_ref,
     "secrets": _secret,
     "services": _service,
     "storageclasses.storage.k8s.io": _storage_class,
+    "workloads.scheduling.k8s.io": workload_changes,
 }

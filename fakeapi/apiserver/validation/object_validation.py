@@ -36,7 +36,7 @@ from fakeapi.apiserver.schema.structural.formats import known_format
 from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.object_store import Document, Entry
 from fakeapi.apiserver.validation.field_rules import FIELD_RULES
-from fakeapi.apiserver.validation.resource_rules import NAME_RULES, RESOURCE_RULES
+from fakeapi.apiserver.validation.resource_rules import NAME_RULES, RESOURCE_RULES, STATUS_RULES
 from fakeapi.apiserver.wire.errors import (
     Cause,
     duplicate,
@@ -59,6 +59,14 @@ def validate_object(kind: ResourceInfo, document: Document, changes: Iterable[Ca
     ``changes`` are further errors: those of the change from the object that it replaces.
     """
     causes = [*object_errors(kind, document), *changes]
+    if causes:
+        raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
+
+
+def validate_status(kind: ResourceInfo, document: Document, old: Mapping[str, Any]) -> None:
+    """Validate a status before it is stored; raise StatusError (422) with all errors."""
+    rule = STATUS_RULES.get(kind.resource)
+    causes = [*rule(document, old)] if rule is not None else []
     if causes:
         raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
 

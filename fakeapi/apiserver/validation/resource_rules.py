@@ -1,6 +1,7 @@
 """Validation rules on whole documents, by resource.
 
-``NAME_RULES`` are rules of names and come first; ``RESOURCE_RULES`` are the others. Each rule
+``NAME_RULES`` are rules of names and come first; ``RESOURCE_RULES`` are the others.
+``STATUS_RULES`` are rules of an update of the status, from the new and the old object. Each rule
 yields errors in upstream's words.
 
 Source: pkg/apis/*/validation/validation.go, v1.37.
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from fakeapi.apiserver.schema.crds.definition_validation import definition_errors, name_errors
+from fakeapi.apiserver.validation.pod_groups import pod_group_status_errors, workload_errors
 from fakeapi.apiserver.validation.webhook_configurations import webhook_configuration_errors
 from fakeapi.apiserver.wire.errors import (
     Cause,
@@ -288,4 +290,8 @@ RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "secrets": (_secret,),
     "statefulsets.apps": (_workload_rule("statefulset", selector_required=True),),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": (webhook_configuration_errors,),
+    "workloads.scheduling.k8s.io": (workload_errors,),
+}
+STATUS_RULES: Final[Mapping[str, Callable[[Object, Object], Iterator[Cause]]]] = {
+    "podgroups.scheduling.k8s.io": pod_group_status_errors,
 }

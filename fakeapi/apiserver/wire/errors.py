@@ -278,6 +278,12 @@ def forbidden_field(path: str, detail: str) -> Cause:
     return Cause("FieldValueForbidden", _with_detail("Forbidden", detail), path, detail)
 
 
+def too_many(path: str, count: int, most: int) -> Cause:
+    """Return the error of a list of ``count`` elements that may have at most ``most``."""
+    detail = f"must have at most {most} {'item' if most == 1 else 'items'}"
+    return Cause("FieldValueTooMany", f"Too many: {count}: {detail}", path, detail)
+
+
 def duplicate(path: str, value: Any) -> Cause:
     """Return the error of a value that must be unique and occurs twice."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {format_value(value)}", path)

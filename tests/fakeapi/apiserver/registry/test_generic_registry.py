@@ -155,7 +155,7 @@ def test_only_some_kinds_can_be_updated_without_a_version(ask: Ask) -> None:
     status, answer = ask("PUT", f"{BUDGETS}/b", {"metadata": {"name": "b"}, "spec": {}})
     assert (status, answer["reason"]) == (422, "Invalid")
     assert "must be specified for an update" in answer["message"]
-    assert answer["details"]["kind"] == "PodDisruptionBudget"
+    assert answer["details"]["kind"] == "poddisruptionbudgets"
 
 
 def test_an_update_keeps_identity_and_status_and_counts_changes_of_the_spec(ask: Ask) -> None:
