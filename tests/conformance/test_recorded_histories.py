@@ -16,7 +16,7 @@ _RECORDED: Final = Path(__file__).parents[1] / "fakeapi" / "recorded"
 _GO_DIFF: Final = "\n@@"
 
 
-@pytest.mark.parametrize("name", ["podgroups"])
+@pytest.mark.parametrize("name", ["podgroups", "devices"])
 async def test_a_history_of_calls_equals_upstreams(name: str) -> None:
     steps: list[dict[str, Any]] = orjson.loads((_RECORDED / f"{name}.json").read_bytes())
     headers = {"Authorization": f"Bearer {TOKEN}"}

@@ -236,7 +236,7 @@ def _subject(subject: dict[str, Any]) -> None:
 
 def _device_request(request: dict[str, Any]) -> None:
     if request["allocationMode"] == "ExactCount":
-        request.setdefault("count", 1)
+        request["count"] = request.get("count") or 1
 
 
 def _definition_spec(spec: dict[str, Any]) -> None:

@@ -190,6 +190,7 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "networking.v1.NetworkPolicySpec": {"podSelector": {}},
     "rbac.v1.ClusterRole": {"rules": None},
     "rbac.v1.Role": {"rules": None},
+    "resource.v1.DeviceClaim": {"requests": None},
     "resource.v1.ExactDeviceRequest": {"allocationMode": "ExactCount"},
     "resource.v1.DeviceSubRequest": {"allocationMode": "ExactCount"},
     "resource.v1.DeviceToleration": {"operator": "Equal"},

@@ -72,6 +72,7 @@ UNIQUE: Final[Mapping[str, Mapping[str, str]]] = {
         "initContainers": "name",
         "containers": "name",
         "ephemeralContainers": "name",
+        "resourceClaims": "name",
     },
     "core.v1.ServiceSpec": {"ports": "name"},
 }
@@ -89,6 +90,7 @@ IMMUTABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "deployments.apps": ("spec.selector",),
     "jobs.batch": ("spec.completions", "spec.selector", "spec.template", "spec.completionMode"),
     "replicasets.apps": ("spec.selector",),
+    "resourceclaimtemplates.resource.k8s.io": ("spec",),
     "secrets": ("type",),
     "statefulsets.apps": ("spec.selector", "spec.serviceName", "spec.podManagementPolicy"),
 }

@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.apiserver.validation.declared_rules import optional_name
+from fakeapi.apiserver.validation.devices import DEVICE_FIELD_RULES
 from fakeapi.apiserver.validation.pod_groups import POD_GROUP_FIELD_RULES
 from fakeapi.apiserver.wire.errors import (
     Cause,
@@ -39,6 +40,19 @@ def _pod_spec(spec: Object, path: str) -> Iterator[Cause]:
         wrong = invalid_label_key(key)
         if wrong:
             yield invalid_value(f"{path}.nodeSelector", key, wrong)
+
+
+def _pod_claim(claim: Object, path: str) -> Iterator[Cause]:
+    sources = ("resourceClaimName", "resourceClaimTemplateName")
+    present = [name for name in sources if claim.get(name) is not None]
+    rule = ""
+    if not present:
+        rule = f"must specify one of: `{sources[0]}`, `{sources[1]}`"
+    elif len(present) > 1:
+        rule = f"at most one of `{sources[0]}` or `{sources[1]}` may be specified"
+    if rule:
+        formatted = _format_go_struct({name: claim.get(name) for name in ("name", *sources)})
+        yield invalid_value(path, formatted, rule)
 
 
 def _scheduling_group(group: Object, path: str) -> Iterator[Cause]:
@@ -161,9 +175,11 @@ def _ingress_path(path: Object, where: str) -> Iterator[Cause]:
 
 
 FIELD_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    **DEVICE_FIELD_RULES,
     **POD_GROUP_FIELD_RULES,
     "apps.v1.DeploymentStrategy": (_strategy,),
     "core.v1.ContainerPort": (_container_port,),
+    "core.v1.PodResourceClaim": (_pod_claim,),
     "core.v1.PodSchedulingGroup": (_scheduling_group,),
     "core.v1.PodSpec": (_pod_spec,),
     "core.v1.ResourceRequirements": (_resources,),

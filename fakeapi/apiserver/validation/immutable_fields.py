@@ -20,6 +20,7 @@ from fakeapi.apiserver.kinds.field_limits import IMMUTABLE
 from fakeapi.apiserver.kinds.structural_types import schema_of
 from fakeapi.apiserver.schema.crds.definition_validation import immutable_field_errors
 from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.validation.devices import claim_changes, slice_changes
 from fakeapi.apiserver.validation.pod_groups import (
     composite_pod_group_changes,
     pod_group_changes,
@@ -179,6 +180,8 @@ _RULES: Final[Mapping[str, Rule]] = {
     "persistentvolumeclaims": _claim,
     "podgroups.scheduling.k8s.io": pod_group_changes,
     "pods": _pod,
+    "resourceclaims.resource.k8s.io": claim_changes,
+    "resourceslices.resource.k8s.io": slice_changes,
     "rolebindings.rbac.authorization.k8s.io": _role_ref,
     "secrets": _secret,
     "services": _service,

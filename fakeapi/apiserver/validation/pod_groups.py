@@ -1,7 +1,7 @@
 """Validation of workloads, pod groups and composite pod groups.
 
-The size of a gang may change; everything else that places a group, or decides whom it disrupts, is
-immutable. Templates may be neither added nor removed.
+Of a pod group only the size of its gang may change: constraints, claims, disruption mode and
+priority are immutable. Templates may be neither added nor removed.
 
 Sources: the markers of k8s.io/api/scheduling/{v1beta1,v1alpha3}/types.go,
 pkg/apis/scheduling/validation/validation.go, v1.37.

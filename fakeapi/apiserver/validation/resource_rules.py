@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from fakeapi.apiserver.schema.crds.definition_validation import definition_errors, name_errors
+from fakeapi.apiserver.validation.devices import claim_status_errors
 from fakeapi.apiserver.validation.pod_groups import pod_group_status_errors, workload_errors
 from fakeapi.apiserver.validation.webhook_configurations import webhook_configuration_errors
 from fakeapi.apiserver.wire.errors import (
@@ -294,4 +295,5 @@ RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
 }
 STATUS_RULES: Final[Mapping[str, Callable[[Object, Object], Iterator[Cause]]]] = {
     "podgroups.scheduling.k8s.io": pod_group_status_errors,
+    "resourceclaims.resource.k8s.io": claim_status_errors,
 }

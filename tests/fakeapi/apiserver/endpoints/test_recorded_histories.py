@@ -1,4 +1,4 @@
-"""Objects of newer releases are stored and refused as by a kube-apiserver v1.37.
+"""Pod groups, workloads and device claims are stored and refused as by a kube-apiserver v1.37.
 
 Each file holds calls that were made one after the other of a server with the feature gates of
 pod groups on, with what it answered: spec and status, or the error. Upstream adds a Go diff to an
@@ -18,7 +18,7 @@ from tests.fakeapi.api_requests import Ask
 _RECORDED = Path(__file__).parents[2] / "recorded"
 
 
-@pytest.mark.parametrize("name", ["podgroups"])
+@pytest.mark.parametrize("name", ["podgroups", "devices"])
 def test_a_history_of_calls_equals_upstreams(ask: Ask, name: str) -> None:
     steps: list[dict[str, Any]] = orjson.loads((_RECORDED / f"{name}.json").read_bytes())
     differences = [difference for step in steps if (difference := _difference(ask, step))]
