@@ -17,9 +17,10 @@ pkg/scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from policies.kubernetes.devices import IMPLICIT_RESOURCE, ExtendedRequest
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.quantity import milli, units
 from policies.kubernetes.releases import Release, StatusResources
@@ -82,6 +83,37 @@ def container_spec_total(pod: PodResources) -> Amounts:
     return _aggregate(pod, _spec, _spec)
 
 
+def extended_requests(pod: PodResources) -> tuple[ExtendedRequest, ...]:
+    """Return the device requests for the extended resources of ``pod``, sorted by name.
+
+    Each container has one for each resource. Init containers that run once reuse devices of those
+    that start later and keep running; for what is missing they share one request, the largest.
+    Source: createRequestsAndMappings in
+    pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
+    """
+    containers = (*pod.init_containers, *pod.containers)
+    names = {name for each in containers for name in each.spec if is_backed_by_devices(name)}
+    if not names:
+        return ()
+    found = (each for name in sorted(names) for each in _device_requests(pod, name))
+    return tuple(sorted(found, key=lambda each: each.name))
+
+
+def _device_requests(pod: PodResources, resource: str) -> Iterator[ExtendedRequest]:
+    containers = (*pod.init_containers, *pod.containers)
+    counts = [units(each.spec.get(resource, 0)) for each in containers]
+    once = [n for n, each in enumerate(pod.init_containers) if not each.restartable]
+    kept = [0 if number in once else count for number, count in enumerate(counts)]
+    missing = {number: counts[number] - sum(kept[number:]) for number in once}
+    largest = max(missing, key=lambda number: missing[number], default=None)
+    if largest is not None and missing[largest] > 0:
+        kept[largest] = missing[largest]
+    for number, count in enumerate(kept):
+        if count > 0:
+            place = sorted(containers[number].spec).index(resource)
+            yield ExtendedRequest(f"container-{number}-request-{place}", resource, count)
+
+
 def is_pod_level(name: str) -> bool:
     """Return whether a pod as a whole may request a resource (IsSupportedPodLevelResource)."""
     return name in ("cpu", "memory") or name.startswith("hugepages-")
@@ -103,6 +135,11 @@ def is_extended(name: str) -> bool:
     Source: IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go; names are valid already.
     """
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def is_backed_by_devices(name: str) -> bool:
+    """Return whether a DeviceClass may back a resource (IsDRAExtendedResourceName)."""
+    return is_extended(name) or name.startswith(IMPLICIT_RESOURCE)
 
 
 def is_scalar(name: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from policies.kubernetes.default_selector import PodOwner, PodSelectingObject
+from policies.kubernetes.devices import ExtendedRequest
 from policies.kubernetes.pod_groups import NO_POD_GROUPS, PodGroups
 from policies.kubernetes.selectors import (
     Labels,
@@ -134,9 +135,9 @@ class Pod:
     are required terms, ``spread`` hard constraints, ``soft_spread`` whether there are soft ones;
     ``controller`` is the controller that owns the pod. ``storage`` is None for a pod without
     volumes and device claims, as most are. ``required_features`` are those that a node has to
-    declare. ``priority_class`` is for display only; no decision reads it. ``scheduler_name`` is
-    that of the scheduler that is to place the pod. ``group`` is the name of its PodGroup, "" for
-    none.
+    declare. ``extended_requests`` are the requests of its extended resources, as device requests.
+    ``priority_class`` is for display only; no decision reads it. ``scheduler_name`` is that of the
+    scheduler that is to place the pod. ``group`` is the name of its PodGroup, "" for none.
     """
 
     namespace: str
@@ -166,6 +167,7 @@ class Pod:
     controller: PodOwner | None = None
     storage: PodStorage | None = None
     required_features: frozenset[str] = frozenset()
+    extended_requests: tuple[ExtendedRequest, ...] = ()
     priority_class: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER
     group: str = ""

@@ -3,7 +3,8 @@
 A pod names a *claim*; a bound claim names a *volume*; the volume states on which nodes it is
 accessible, which CSI driver attaches it, and under which handle. A *CSI node* states which drivers
 run on a node and how many volumes each may attach there. A *resource claim* is the same for
-devices: once it is allocated, its allocation states on which nodes the devices can be used.
+devices (see policies.kubernetes.devices): once it is allocated, its allocation states on which
+nodes the devices can be used.
 
 ``Storage`` holds all of these at one moment. Objects that a server does not serve, or that cannot
 be decoded, are unknown, which is not the same as absent: a filter that needs such an object does
@@ -17,6 +18,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from policies.kubernetes.devices import (
+    AllocatedDevice,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceTaintRule,
+    ResourceSlice,
+)
 from policies.kubernetes.selectors import NodeSelector
 
 
@@ -176,8 +185,10 @@ class VolumeAttachment:
 class ResourceClaim:
     """A claim on devices. ``nodes`` are those where its allocation can be used (None: all).
 
+    ``requests`` and ``constraints`` are those of its spec, ``results`` its allocated devices.
     ``conditional``: the allocated devices have conditions to meet before pods are bound;
-    ``reserved_for`` are the UIDs of the pods that may use them.
+    ``reserved_for`` are the UIDs of the pods that may use them. ``extended``: kube-scheduler has
+    created the claim for the extended resources of its owner.
     """
 
     namespace: str
@@ -188,6 +199,10 @@ class ResourceClaim:
     nodes: NodeSelector | None = None
     conditional: bool = False
     reserved_for: frozenset[str] = frozenset()
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    results: tuple[AllocatedDevice, ...] = ()
+    extended: bool = False
 
     @property
     def key(self) -> str:
@@ -205,6 +220,9 @@ class StorageKind(Enum):
     DRIVERS = "csidrivers"
     ATTACHMENTS = "volumeattachments"
     DEVICES = "resourceclaims"
+    SLICES = "resourceslices"
+    DEVICE_CLASSES = "deviceclasses"
+    TAINT_RULES = "devicetaintrules"
 
 
 class UnreadableObject(NamedTuple):
@@ -228,12 +246,19 @@ class Storage:
     drivers: Mapping[str, CsiDriver] = field(default_factory=dict)
     attachments: Mapping[str, tuple[VolumeAttachment, ...]] = field(default_factory=dict)
     devices: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    slices: Mapping[str, ResourceSlice] = field(default_factory=dict)
+    device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    taint_rules: Mapping[str, DeviceTaintRule] = field(default_factory=dict)
     unknown: frozenset[StorageKind] = frozenset()
     unreadable: frozenset[UnreadableObject] = frozenset()
 
     def knows(self, kind: StorageKind, key: str) -> bool:
         """Return whether the absence of the object means that it does not exist."""
         return kind not in self.unknown and UnreadableObject(kind, key) not in self.unreadable
+
+    def knows_all(self, kind: StorageKind) -> bool:
+        """Return whether every object of a kind is known."""
+        return kind not in self.unknown and all(each.kind is not kind for each in self.unreadable)
 
     def knows_claim(self, key: str) -> bool:
         """Return whether a claim, and the volume or else the class that it refers to, are known."""

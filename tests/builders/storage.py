@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from policies.kubernetes.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from policies.kubernetes.storage import (
     CsiDriver,
     CsiNode,
@@ -24,6 +25,9 @@ StorageObject = (
     | CsiDriver
     | VolumeAttachment
     | ResourceClaim
+    | ResourceSlice
+    | DeviceClass
+    | DeviceTaintRule
 )
 
 
@@ -42,6 +46,9 @@ def build_storage(
             each for each in items if isinstance(each, VolumeAttachment)
         ),
         devices={each.key: each for each in items if isinstance(each, ResourceClaim)},
+        slices={each.name: each for each in items if isinstance(each, ResourceSlice)},
+        device_classes={each.name: each for each in items if isinstance(each, DeviceClass)},
+        taint_rules={each.name: each for each in items if isinstance(each, DeviceTaintRule)},
         unknown=frozenset(unknown),
     )
 

@@ -13,7 +13,12 @@ from typing import Any
 
 from policies.kubernetes.default_selector import PodSelectingObject
 from policies.kubernetes.pod_groups import DisruptionMode, PodGroup, PodGroups
-from policies.kubernetes.pod_requests import as_resources
+from policies.kubernetes.pod_requests import (
+    ContainerRequests,
+    PodResources,
+    as_resources,
+    extended_requests,
+)
 from policies.kubernetes.quantity import parse_quantity
 from policies.kubernetes.selectors import (
     LabelSelector,
@@ -83,6 +88,7 @@ def pod(
     """
     mounted = tuple(ClaimVolume(each) if isinstance(each, str) else each for each in volumes)
     behind = PodStorage(mounted, tuple(devices))
+    listed = {each: parse_quantity(amount) for each, amount in others.items()}
     return Pod(
         namespace=namespace,
         name=name,
@@ -90,6 +96,7 @@ def pod(
         node_name=on,
         started_ns=None if started is None else started * SECOND,
         requests=amounts(cpu, memory, storage, others),
+        extended_requests=extended_requests(PodResources((ContainerRequests(listed),))),
         host_ports=frozenset(host_port(each) for each in ports),
         storage=behind if behind != NO_POD_STORAGE else None,
         **fields,

@@ -31,7 +31,7 @@ from policies.kubernetes.default_selector import (
     PodOwner,
 )
 from policies.kubernetes.feature_gates import FeatureGate
-from policies.kubernetes.pod_requests import pod_requests
+from policies.kubernetes.pod_requests import extended_requests, pod_requests
 from policies.kubernetes.releases import Release
 from policies.kubernetes.selectors import (
     Labels,
@@ -202,6 +202,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
     namespace = meta.namespace or "default"
     affinity = spec.affinity or _NO_AFFINITY
     constraints = spec.topologySpreadConstraints or ()
+    resources = pod_resources.pod_resources(spec, status)
     return Pod(
         namespace=namespace,
         name=meta.name,
@@ -216,7 +217,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         preempted=_preempted(status.conditions or ()),
         may_be_assumed=_may_be_assumed(spec, status, release),
         finished=status.phase in FINISHED,
-        requests=pod_requests(pod_resources.pod_resources(spec, status), release),
+        requests=pod_requests(resources, release),
         resource_names=frozenset(pod_resources.mentioned_resources(spec)),
         host_ports=frozenset(_host_ports(spec, release)),
         node_selector=equals_all(spec.nodeSelector or {}),
@@ -227,6 +228,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         spread=hard_constraints(constraints, meta),
         soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
         controller=_controller(meta.ownerReferences or ()),
+        extended_requests=extended_requests(resources),
         storage=_storage(meta.name, spec, status),
         required_features=frozenset(_required_features(spec)),
         # Many pods share few priority classes and schedulers.

@@ -1,0 +1,427 @@
+"""The structured allocator: whether a node has the devices that some claims request.
+
+The search is depth first and exhaustive: over claims, their requests, the alternatives of a
+request, and devices. The first complete solution ends it, so only whether there is one matters
+here. It has three results: a feature that is not evaluated, or a search that takes too long, is
+unknown.
+
+Source: Allocate and allocateOne in k8s.io/dynamic-resource-allocation/structured/internal/
+incubating/allocator_incubating.go. An error of the allocator, which ends a scheduling attempt, is
+a refusal here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from policies.devices.constraints import allows, consumed_capacity, find_attribute
+from policies.devices.expressions import Selector, compile_selector
+from policies.devices.pools import Pool
+from policies.kubernetes.devices import (
+    Attribute,
+    AttributeType,
+    Device,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    PoolUse,
+)
+from policies.kubernetes.feature_gates import FeatureGate
+
+MAX_RESULTS: Final = 32
+"""The maximum number of devices of one claim (AllocationResultsMaxSize)."""
+MAX_STEPS: Final = 20_000
+"""The maximum number of devices that one search tries; a longer search is unknown."""
+
+_BLOCKING = ("NoSchedule", "NoExecute")
+
+
+class Outcome(Enum):
+    """Whether the devices of a node suffice."""
+
+    FITS = "fits"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+class Verdict(NamedTuple):
+    """An outcome; ``detail`` names what is not evaluated."""
+
+    outcome: Outcome
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """A request, or an alternative of one, with the selectors of its class and its own."""
+
+    names: frozenset[str]
+    request: DeviceRequest
+    selectors: tuple[Selector, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedClaim:
+    """A claim to allocate: the alternatives of each request, and its constraints."""
+
+    requests: tuple[tuple[PlannedRequest, ...], ...]
+    constraints: tuple[DeviceConstraint, ...] = ()
+
+    def attributes(self) -> Iterator[str]:
+        """Return the names of the attributes that the search reads, as ``domain/name``."""
+        for each in (planned for group in self.requests for planned in group):
+            for selector in each.selectors:
+                yield from selector.attributes
+        yield from (each.attribute for each in self.constraints)
+
+
+def plan_claim(
+    requests: Sequence[DeviceRequest],
+    constraints: Sequence[DeviceConstraint],
+    classes: Mapping[str, DeviceClass],
+) -> PlannedClaim:
+    """Prepare a claim for the search. Every class of its requests is in ``classes``."""
+    return PlannedClaim(
+        tuple(
+            tuple(_planned(request, each, classes) for each in request.alternatives())
+            for request in requests
+        ),
+        tuple(constraints),
+    )
+
+
+def _planned(
+    parent: DeviceRequest, each: DeviceRequest, classes: Mapping[str, DeviceClass]
+) -> PlannedRequest:
+    full = {parent.name} if each is parent else {parent.name, f"{parent.name}/{each.name}"}
+    expressions = (*classes[each.device_class].selectors, *each.selectors)
+    return PlannedRequest(frozenset(full), each, tuple(map(compile_selector, expressions)))
+
+
+def allocate(
+    claims: Sequence[PlannedClaim],
+    pools: Sequence[Pool],
+    uses: Sequence[PoolUse],
+    gates: frozenset[FeatureGate],
+) -> Verdict:
+    """Search for devices for all ``claims`` in ``pools``, of which ``uses`` are in use."""
+    try:
+        found = _Search(claims, pools, uses, gates).run()
+    except _UndecidedError as undecided:
+        return Verdict(Outcome.UNKNOWN, str(undecided))
+    except _TooManyDevicesError:
+        found = False
+    return Verdict(Outcome.FITS if found else Outcome.REFUSED)
+
+
+class _UndecidedError(Exception):
+    """The search cannot say; the message names why."""
+
+
+class _TooManyDevicesError(Exception):
+    """A claim would have too many devices."""
+
+
+class _Place(NamedTuple):
+    """A device of a pool."""
+
+    pool: int
+    driver: str
+    device: Device
+
+
+class _Taken(NamedTuple):
+    """A device that the search has taken, and what to undo."""
+
+    claim: int
+    place: int
+    counts: bool
+    constraints: tuple[int, ...]
+
+
+class _Search:
+    """One search; devices are taken and released as it proceeds."""
+
+    def __init__(
+        self,
+        claims: Sequence[PlannedClaim],
+        pools: Sequence[Pool],
+        uses: Sequence[PoolUse],
+        gates: frozenset[FeatureGate],
+    ) -> None:
+        self._claims, self._pools, self._gates = claims, pools, gates
+        self._uses = uses
+        self._places = [
+            _Place(number, pool.id.driver, device)
+            for number, pool in enumerate(pools)
+            for device in pool.devices
+        ]
+        self._sharing = FeatureGate.DRA_CONSUMABLE_CAPACITY in gates
+        self._shared = [dict(use.shared) for use in uses]
+        self._free = [_free_counters(pool, use) for pool, use in zip(pools, uses, strict=True)]
+        self._taken: list[_Taken] = []
+        self._values: list[list[list[Attribute]]] = [
+            [[] for _ in claim.constraints] for claim in claims
+        ]
+        self._capacity: dict[int, list[Mapping[str, int]]] = {}
+        self._selected: dict[tuple[int, int], bool] = {}
+        self._steps = 0
+
+    def run(self) -> bool:
+        """Return whether there are devices for all requests."""
+        for claim in self._claims:
+            for planned in (each for group in claim.requests for each in group):
+                problem = _unsupported(planned.request, self._gates)
+                if problem:
+                    raise _UndecidedError(problem)
+        every = [
+            each.request.count is None
+            for claim in self._claims
+            for group in claim.requests
+            for each in group
+        ]
+        if any(every) and any(pool.unusable for pool in self._pools):
+            return False
+        return self._claim(0)
+
+    def _claim(self, claim: int) -> bool:
+        return claim == len(self._claims) or self._request(claim, 0)
+
+    def _request(self, claim: int, number: int) -> bool:
+        requests = self._claims[claim].requests
+        depth = len(self._taken)
+        if number == len(requests):
+            try:
+                return self._claim(claim + 1)
+            except _TooManyDevicesError:
+                return self._release_to(depth)
+        too_many = 0
+        for planned in requests[number]:
+            try:
+                if self._alternative(claim, number, planned):
+                    return True
+            except _TooManyDevicesError:
+                too_many += 1
+                self._release_to(depth)
+        if too_many == len(requests[number]):
+            raise _TooManyDevicesError
+        return False
+
+    def _alternative(self, claim: int, number: int, planned: PlannedRequest) -> bool:
+        if planned.request.count is not None:
+            return self._some(claim, number, planned, planned.request.count)
+        places = [
+            place
+            for place in range(len(self._places))
+            if self._selects(planned, place) and self._consumes(planned, place) is not None
+        ]
+        return bool(places) and self._every(claim, number, planned, places)
+
+    def _every(
+        self, claim: int, number: int, planned: PlannedRequest, places: Sequence[int]
+    ) -> bool:
+        if not places:
+            return self._request(claim, number + 1)
+        self._check_size(claim, len(places))
+        if not self._take(claim, planned, places[0]):
+            return False
+        return self._every(claim, number, planned, places[1:]) or self._release()
+
+    def _some(
+        self, claim: int, number: int, planned: PlannedRequest, count: int, start: int = 0
+    ) -> bool:
+        if count == 0:
+            return self._request(claim, number + 1)
+        self._check_size(claim, count)
+        for place in range(start, len(self._places)):
+            if (
+                not self._is_in_use(claim, planned, place)
+                and self._selects(planned, place)
+                and self._take(claim, planned, place)
+                and (self._some(claim, number, planned, count - 1, place + 1) or self._release())
+            ):
+                return True
+        return False
+
+    def _check_size(self, claim: int, more: int) -> None:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise _UndecidedError("the search for devices takes too long")
+        if sum(each.claim == claim for each in self._taken) + more > MAX_RESULTS:
+            raise _TooManyDevicesError
+
+    def _is_in_use(self, claim: int, planned: PlannedRequest, place: int) -> bool:
+        at = self._places[place]
+        shares = self._is_shared(at.device)
+        if planned.request.admin:
+            return not shares and any(t.place == place and t.claim == claim for t in self._taken)
+        taken = not shares and any(each.place == place for each in self._taken)
+        return taken or at.device.name in self._uses[at.pool].devices
+
+    def _is_shared(self, device: Device) -> bool:
+        return self._sharing and device.shared
+
+    def _selects(self, planned: PlannedRequest, place: int) -> bool:
+        key = id(planned), place
+        if key not in self._selected:
+            self._selected[key] = self._evaluate(planned, self._places[place])
+        return self._selected[key]
+
+    def _evaluate(self, planned: PlannedRequest, at: _Place) -> bool:
+        device = at.device
+        if device.binds and FeatureGate.DRA_DEVICE_BINDING_CONDITIONS not in self._gates:
+            return False
+        for selector in planned.selectors:
+            matches = selector.matches(at.driver, device)
+            if matches is None:
+                raise _UndecidedError(f"a selector of request {planned.request.name}")
+            if not matches:
+                return False
+        if device.unsupported:
+            raise _UndecidedError(f"{device.unsupported} of device {device.name}")
+        return True
+
+    def _consumes(self, planned: PlannedRequest, place: int) -> Mapping[str, int] | None:
+        """Return what the request consumes of the device's capacity, None if it is too much."""
+        if not self._sharing:
+            return {}
+        at = self._places[place]
+        fractional = FeatureGate.DRA_FRACTIONAL_CAPACITY_RANGE in self._gates
+        consumed = consumed_capacity(
+            at.device, dict(planned.request.capacity), fractional=fractional
+        )
+        if consumed is None:
+            return None
+        limits = at.device.capacity
+        return consumed if all(n <= limits[name].value for name, n in consumed.items()) else None
+
+    def _take(self, claim: int, planned: PlannedRequest, place: int) -> bool:
+        """Take a device if nothing forbids it."""
+        at = self._places[place]
+        device = at.device
+        consumed = self._consumes(planned, place)
+        if (
+            consumed is None
+            or self._is_in_use(claim, planned, place)
+            or not self._has_capacity(place, consumed)
+            or (device.consumes and FeatureGate.DRA_PARTITIONABLE_DEVICES not in self._gates)
+            or (FeatureGate.DRA_DEVICE_TAINTS in self._gates and _is_repelled(device, planned))
+        ):
+            return False
+        counts = bool(device.consumes) and not self._is_shared_already(place)
+        if counts and not self._has_counters(at):
+            return False
+        added = self._add_to_constraints(claim, planned, at)
+        if added is None:
+            return False
+        if counts:
+            self._count(at, 1)
+        if self._is_shared(device):
+            self._capacity.setdefault(place, []).append(consumed)
+        self._taken.append(_Taken(claim, place, counts, added))
+        return True
+
+    def _release(self) -> bool:
+        """Release the device taken last; return false, as the solution with it has failed."""
+        last = self._taken.pop()
+        at = self._places[last.place]
+        for number in last.constraints:
+            self._values[last.claim][number].pop()
+        if last.counts:
+            self._count(at, -1)
+        if self._is_shared(at.device):
+            self._capacity[last.place].pop()
+        return False
+
+    def _release_to(self, depth: int) -> bool:
+        """Release all devices but the first ``depth`` that were taken; return false."""
+        while len(self._taken) > depth:
+            self._release()
+        return False
+
+    def _has_capacity(self, place: int, consumed: Mapping[str, int]) -> bool:
+        at = self._places[place]
+        before = [dict(self._shared[at.pool].get(at.device.name, ()))]
+        before += [dict(each) for each in self._capacity.get(place, ())]
+        limits = at.device.capacity
+        return all(
+            amount + sum(each.get(name, 0) for each in before) <= limits[name].value
+            for name, amount in consumed.items()
+        )
+
+    def _is_shared_already(self, place: int) -> bool:
+        at = self._places[place]
+        if not self._is_shared(at.device):
+            return False
+        return bool(self._capacity.get(place)) or at.device.name in self._shared[at.pool]
+
+    def _has_counters(self, at: _Place) -> bool:
+        free = dict(self._free[at.pool])
+        for name, amount in _consumption(at.device):
+            free[name] = free.get(name, 0) - amount
+        return all(amount >= 0 for amount in free.values())
+
+    def _count(self, at: _Place, sign: int) -> None:
+        free = self._free[at.pool]
+        for name, amount in _consumption(at.device):
+            free[name] -= sign * amount
+
+    def _add_to_constraints(
+        self, claim: int, planned: PlannedRequest, at: _Place
+    ) -> tuple[int, ...] | None:
+        """Add a device to the constraints of its request; None if one of them forbids it."""
+        found: list[tuple[int, Attribute]] = []
+        for number, each in enumerate(self._claims[claim].constraints):
+            if each.requests and each.requests.isdisjoint(planned.names):
+                continue
+            attribute = find_attribute(at.device, at.driver, each.attribute)
+            if attribute is None:
+                return None
+            if attribute.type is AttributeType.UNSUPPORTED:
+                raise _UndecidedError(f"the list attribute {each.attribute}")
+            if not allows(each, self._values[claim][number], attribute):
+                return None
+            found.append((number, attribute))
+        for number, attribute in found:
+            self._values[claim][number].append(attribute)
+        return tuple(number for number, _ in found)
+
+
+def _unsupported(request: DeviceRequest, gates: frozenset[FeatureGate]) -> str:
+    if request.unsupported:
+        return f"{request.unsupported} of request {request.name}"
+    if request.admin and FeatureGate.DRA_ADMIN_ACCESS not in gates:
+        return f"adminAccess of request {request.name}"
+    if request.capacity and FeatureGate.DRA_CONSUMABLE_CAPACITY not in gates:
+        return f"capacity of request {request.name}"
+    return ""
+
+
+def _is_repelled(device: Device, planned: PlannedRequest) -> bool:
+    return any(
+        not any(each.tolerates(taint) for each in planned.request.tolerations)
+        for taint in device.taints
+        if taint.effect in _BLOCKING
+    )
+
+
+CounterName = tuple[str, str]
+
+
+def _consumption(device: Device) -> Iterator[tuple[CounterName, int]]:
+    for consumed in device.consumes:
+        for name, amount in consumed.amounts:
+            yield (consumed.name, name), amount
+
+
+def _free_counters(pool: Pool, use: PoolUse) -> dict[CounterName, int]:
+    free = {(each.name, name): n for each in pool.counters for name, n in each.amounts}
+    used = use.devices.union(name for name, _ in use.shared)
+    for device in (*pool.devices, *pool.elsewhere):
+        if device.name in used:
+            for name, amount in _consumption(device):
+                free[name] = free.get(name, 0) - amount
+    return free
