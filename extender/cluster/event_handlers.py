@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from extender.cluster.readiness import InformerState
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStores
-from extender.kube.decoders import storage
+from extender.kube.decoders import devices, storage
 from extender.kube.decoders.cluster_objects import (
     WORKLOAD_DECODERS,
     decode_budget,
@@ -110,6 +110,20 @@ def _storage_reflectors(
         yield build(attachments, "VolumeAttachment", decode, stores.attachments)
     if FeatureGate.VOLUME_LIMIT_SCALING in release.gates:
         yield build(resources.CSI_DRIVERS, "CSIDriver", storage.decode_csi_driver, stores.drivers)
-    if FeatureGate.DYNAMIC_RESOURCE_ALLOCATION in release.gates:
-        device_claims = resources.RESOURCE_CLAIMS, "ResourceClaim"
-        yield build(*device_claims, storage.decode_resource_claim, stores.devices)
+    yield from _device_reflectors(context, stores, release)
+
+
+def _device_reflectors(
+    context: ReflectorContext, stores: StorageStores, release: Release
+) -> Iterator[tuple[str, InformerState]]:
+    build = _ReflectorBuilder(context, OptionalReflector).build
+    if FeatureGate.DYNAMIC_RESOURCE_ALLOCATION not in release.gates:
+        return
+    claims, classes = resources.RESOURCE_CLAIMS, resources.DEVICE_CLASSES
+    slices, rules = resources.RESOURCE_SLICES, resources.DEVICE_TAINT_RULES
+    yield build(claims, "ResourceClaim", devices.decode_resource_claim, stores.devices)
+    yield build(classes, "DeviceClass", devices.decode_device_class, stores.device_classes)
+    yield build(slices, "ResourceSlice", devices.decode_resource_slice, stores.slices)
+    if FeatureGate.DRA_DEVICE_TAINT_RULES in release.gates:
+        decode = devices.decode_device_taint_rule
+        yield build(rules, "DeviceTaintRule", decode, stores.taint_rules)

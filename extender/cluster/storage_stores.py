@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 
 from extender.cluster.object_stores import ObjectStore
 from extender.kube.decoders.typed_decoder import Unreadable
+from policies.kubernetes.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from policies.kubernetes.storage import (
     CsiDriver,
     CsiNode,
@@ -132,6 +133,13 @@ class StorageStores:
         self.drivers = StorageStore[CsiDriver](StorageKind.DRIVERS, lambda it: it.name, changed)
         self.attachments = VolumeAttachmentStore(changed)
         self.devices = StorageStore[ResourceClaim](StorageKind.DEVICES, lambda it: it.key, changed)
+        self.slices = StorageStore[ResourceSlice](StorageKind.SLICES, lambda it: it.name, changed)
+        self.device_classes = StorageStore[DeviceClass](
+            StorageKind.DEVICE_CLASSES, lambda it: it.name, changed
+        )
+        self.taint_rules = StorageStore[DeviceTaintRule](
+            StorageKind.TAINT_RULES, lambda it: it.name, changed
+        )
 
     def object_counts(self) -> Mapping[str, int]:
         """Return the number of known objects by kind."""
@@ -148,6 +156,9 @@ class StorageStores:
                 drivers=self.drivers.mapping(),
                 attachments=self.attachments.by_node(),
                 devices=self.devices.mapping(),
+                slices=self.slices.mapping(),
+                device_classes=self.device_classes.mapping(),
+                taint_rules=self.taint_rules.mapping(),
                 unknown=frozenset(each.kind for each in self._all() if not each.listed),
                 unreadable=frozenset().union(*(each.unread for each in self._all())),
             )
@@ -167,5 +178,8 @@ class StorageStores:
             self.drivers,
             self.attachments,
             self.devices,
+            self.slices,
+            self.device_classes,
+            self.taint_rules,
         )
         return cast("tuple[StorageStore[object], ...]", stores)

@@ -11,7 +11,7 @@ import msgspec
 from extender.cluster.object_stores import ObjectStore
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStore, StorageStores
-from extender.kube.decoders import storage
+from extender.kube.decoders import devices, storage
 from extender.kube.decoders.cluster_objects import (
     WORKLOAD_DECODERS,
     PriorityClass,
@@ -43,6 +43,7 @@ from policies.replicaset import (
 
 T = TypeVar("T")
 
+_OFTEN_ABSENT = {"CSIDriver", "VolumeAttachment", "DeviceClass", "DeviceTaintRule"}
 _SYSTEM_CLASSES = {
     name: PriorityClass(name, value, is_default=False, preempts=True)
     for name, value in (
@@ -115,9 +116,9 @@ def priority_of_class(raw: bytes, classes: Mapping[str, PriorityClass]) -> int |
 def _load_storage(stores: StorageStores, manifests: Sequence[Manifest]) -> None:
     """Fill the storage stores; a kind without an object in the files counts as unknown.
 
-    CSIDriver and VolumeAttachment always count as listed, since a cluster may have none of them.
+    Those that a cluster may have none of always count as listed.
     """
-    kinds = {manifest.kind for manifest in manifests} | {"CSIDriver", "VolumeAttachment"}
+    kinds = {manifest.kind for manifest in manifests} | _OFTEN_ABSENT
 
     def load(kind: str, decode: Decode[T], store: StorageStore[T]) -> None:
         if kind in kinds:
@@ -129,7 +130,10 @@ def _load_storage(stores: StorageStores, manifests: Sequence[Manifest]) -> None:
     load("CSINode", storage.decode_csi_node, stores.csi_nodes)
     load("CSIDriver", storage.decode_csi_driver, stores.drivers)
     load("VolumeAttachment", storage.decode_volume_attachment, stores.attachments)
-    load("ResourceClaim", storage.decode_resource_claim, stores.devices)
+    load("ResourceClaim", devices.decode_resource_claim, stores.devices)
+    load("ResourceSlice", devices.decode_resource_slice, stores.slices)
+    load("DeviceClass", devices.decode_device_class, stores.device_classes)
+    load("DeviceTaintRule", devices.decode_device_taint_rule, stores.taint_rules)
 
 
 def load_pod(path: str, cluster: LoadedCluster, release: Release) -> Pod:

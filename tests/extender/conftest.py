@@ -87,6 +87,9 @@ def storage_stores(cluster: SchedulerCache) -> Mapping[str, StorageStore[Any]]:
         "CsiDriver": cluster.storage.drivers,
         "VolumeAttachment": cluster.storage.attachments,
         "ResourceClaim": cluster.storage.devices,
+        "ResourceSlice": cluster.storage.slices,
+        "DeviceClass": cluster.storage.device_classes,
+        "DeviceTaintRule": cluster.storage.taint_rules,
     }
 
 

@@ -20,7 +20,6 @@ from policies.kubernetes.storage import (
     CsiVolume,
     PersistentVolume,
     PersistentVolumeClaim,
-    ResourceClaim,
     StorageClass,
     VolumeAttachment,
 )
@@ -43,7 +42,7 @@ def _claim(shape: shapes.PersistentVolumeClaimV1) -> PersistentVolumeClaim:
         lost=(shape.status or shapes.PersistentVolumeClaimStatusV1()).phase == "Lost",
         deleting=meta.deletionTimestamp is not None,
         read_write_once_pod="ReadWriteOncePod" in (spec.accessModes or ()),
-        owner=_controller(meta),
+        owner=controller_uid(meta),
     )
 
 
@@ -106,24 +105,8 @@ def _attachment(shape: shapes.VolumeAttachmentV1) -> VolumeAttachment:
     )
 
 
-def _resource_claim(shape: shapes.ResourceClaimV1) -> ResourceClaim:
-    meta, status = shape.metadata, shape.status or shapes.ResourceClaimStatusV1()
-    allocation = status.allocation or shapes.AllocationResultV1()
-    nodes = allocation.nodeSelector
-    results = (allocation.devices or shapes.DeviceAllocationResultV1()).results or ()
-    return ResourceClaim(
-        namespace=meta.namespace or "default",
-        name=meta.name,
-        owner=_controller(meta),
-        deleting=meta.deletionTimestamp is not None,
-        allocated=status.allocation is not None,
-        nodes=None if nodes is None else node_selector("status.allocation.nodeSelector", nodes),
-        conditional=any(result.bindingConditions for result in results),
-        reserved_for=frozenset(consumer.uid for consumer in status.reservedFor or ()),
-    )
-
-
-def _controller(meta: shapes.StorageMetaV1) -> str:
+def controller_uid(meta: shapes.StorageMetaV1) -> str:
+    """Return the UID of the object that controls another, or ""."""
     owners = meta.ownerReferences or ()
     return next((owner.uid for owner in owners if owner.controller), "")
 
@@ -136,4 +119,3 @@ decode_csi_driver = object_decoder("CSIDriver", shapes.CsiDriverV1, _csi_driver)
 decode_volume_attachment = object_decoder(
     "VolumeAttachment", shapes.VolumeAttachmentV1, _attachment
 )
-decode_resource_claim = object_decoder("ResourceClaim", shapes.ResourceClaimV1, _resource_claim)

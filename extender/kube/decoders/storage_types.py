@@ -97,34 +97,3 @@ class VolumeAttachmentSpecV1(Struct):
 class VolumeAttachmentV1(Struct):
     metadata: StorageMetaV1
     spec: VolumeAttachmentSpecV1 | None = None
-
-
-class DeviceRequestAllocationResultV1(Struct):
-    bindingConditions: list[str] | None = None
-
-
-class DeviceAllocationResultV1(Struct):
-    results: list[DeviceRequestAllocationResultV1] | None = None
-
-
-class AllocationResultV1(Struct):
-    devices: DeviceAllocationResultV1 | None = None
-    nodeSelector: core_v1_types.NodeSelectorV1 | None = None
-
-
-class ResourceClaimConsumerV1(Struct):
-    """resource.k8s.io/v1.ResourceClaimConsumerReference."""
-
-    uid: str = ""
-
-
-class ResourceClaimStatusV1(Struct):
-    allocation: AllocationResultV1 | None = None
-    reservedFor: list[ResourceClaimConsumerV1] | None = None
-
-
-class ResourceClaimV1(Struct):
-    """resource.k8s.io/v1.ResourceClaim; its older versions have the same keys."""
-
-    metadata: StorageMetaV1
-    status: ResourceClaimStatusV1 | None = None

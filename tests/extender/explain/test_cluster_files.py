@@ -218,7 +218,11 @@ def test_claims_volumes_and_devices_are_read(tmp_path: Path) -> None:
     kinds = ("PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment")
     cluster_wide = [{"kind": kind, "metadata": {"name": "x"}} for kind in kinds]
     device = {"kind": "ResourceClaim", "metadata": {"name": "gpu", "namespace": "default"}}
-    found = cluster_of(tmp_path, CLAIM, device, *cluster_wide).snapshot.storage
+    published = [
+        {"kind": kind, "metadata": {"name": "x"}} for kind in ("ResourceSlice", "DeviceClass")
+    ]
+    found = cluster_of(tmp_path, CLAIM, device, *cluster_wide, *published).snapshot.storage
+    assert set(found.slices) == set(found.device_classes) == {"x"}
     assert (set(found.claims), set(found.devices)) == ({"default/data"}, {"default/gpu"})
     assert set(found.volumes) == set(found.classes) == set(found.csi_nodes) == {"x"}
     assert set(found.drivers) == {"x"}
@@ -232,7 +236,8 @@ def test_kinds_that_the_files_lack_are_unknown(tmp_path: Path) -> None:
     assert "VolumeBinding" in decision.not_evaluated
     # There may well be no attachments, and no drivers that ask for anything.
     known = set(StorageKind) - cluster.snapshot.storage.unknown
-    assert known == {StorageKind.ATTACHMENTS, StorageKind.DRIVERS}
+    often_absent = {StorageKind.ATTACHMENTS, StorageKind.DRIVERS}
+    assert known == often_absent | {StorageKind.DEVICE_CLASSES, StorageKind.TAINT_RULES}
 
 
 def test_an_unbound_claim_is_distinguished_from_a_missing_one(tmp_path: Path) -> None:

@@ -240,6 +240,9 @@ FOLLOWED = (
     "volumeattachments",
     "csidrivers",
     "resourceclaims",
+    "deviceclasses",
+    "resourceslices",
+    "devicetaintrules",
 )
 
 

@@ -18,7 +18,6 @@ from policies.kubernetes.storage import (
     Migration,
     PersistentVolume,
     PersistentVolumeClaim,
-    ResourceClaim,
     StorageClass,
     VolumeAttachment,
 )
@@ -164,38 +163,6 @@ ATTACHMENTS: list[tuple[Document, VolumeAttachment]] = [
     ),
 ]
 
-DEVICES: list[tuple[Document, ResourceClaim]] = [
-    (meta(), ResourceClaim("default", "x")),
-    ({**meta(), "status": {"allocation": None}}, ResourceClaim("default", "x")),
-    (
-        {**meta(deletionTimestamp=NOW), "status": {"allocation": {}}},
-        ResourceClaim("default", "x", deleting=True, allocated=True),
-    ),
-    (
-        {
-            **meta(namespace="ns", ownerReferences=[{"uid": "pod", "controller": True}]),
-            "status": {
-                "allocation": {
-                    "nodeSelector": HERE,
-                    "devices": {"results": [{"device": "d"}, {"bindingConditions": ["Ready"]}]},
-                },
-                "reservedFor": [{"resource": "pods", "name": "p", "uid": "pod"}],
-            },
-        },
-        ResourceClaim(
-            "ns",
-            "x",
-            owner="pod",
-            allocated=True,
-            nodes=NodeSelector(
-                (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("n",)),)),)
-            ),
-            conditional=True,
-            reserved_for=frozenset({"pod"}),
-        ),
-    ),
-]
-
 TABLES: list[tuple[Callable[[bytes], object], list[Any]]] = [
     (storage.decode_claim, CLAIMS),
     (storage.decode_volume, VOLUMES),
@@ -203,7 +170,6 @@ TABLES: list[tuple[Callable[[bytes], object], list[Any]]] = [
     (storage.decode_csi_node, CSI_NODES),
     (storage.decode_csi_driver, DRIVERS),
     (storage.decode_volume_attachment, ATTACHMENTS),
-    (storage.decode_resource_claim, DEVICES),
 ]
 
 
