@@ -1,19 +1,28 @@
-"""DynamicResources: the devices allocated to the pod's claims must be usable from the node.
+"""DynamicResources: the pod's claims must be allocated for the node, or the node has the devices.
 
-The allocation of a claim states the nodes on which its devices can be used. Allocating a claim is a
-search through the published devices of every driver, node by node; it is not implemented here. So a
-pod with an unallocated claim is not evaluated, nor is one whose devices have binding conditions.
+The allocation of a claim states the nodes on which its devices can be used. For a claim that is not
+allocated, the devices of each node are searched (see policies.devices). Devices are in use if any
+claim has them allocated, also claims of pods that preemption would evict: victims free no devices.
 
-Extended resources backed by devices (since 1.36) are treated as any other extended resource here.
+For extended resources that devices back, kube-scheduler creates a claim when it binds the pod. It
+is evaluated here before it exists.
+
+A node is undecided if its devices, or the requests, have features that are not evaluated, or if
+objects are unknown. It passes filtering, and preemption does not choose it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from policies.devices.allocator import Outcome, PlannedClaim, plan_claim
+from policies.devices.inventory import DeviceSearch, backing_classes, device_search
+from policies.kubernetes.devices import DeviceRequest
 from policies.kubernetes.feature_gates import FeatureGate
+from policies.kubernetes.pod_requests import is_backed_by_devices
 from policies.kubernetes.releases import Release
-from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot
 from policies.kubernetes.storage import (
     NO_POD_STORAGE,
     DeviceClaim,
@@ -21,11 +30,16 @@ from policies.kubernetes.storage import (
     Storage,
     StorageKind,
 )
-from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
+from policies.preemption.filtering.extended_resources import delegated_resources, is_delegated
+from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeOnlyPlugin, PreFilter
 from policies.preemption.filtering.status import Code, FilterDecision, Rejection, unresolvable
 
 _GATE = FeatureGate.DYNAMIC_RESOURCE_ALLOCATION
+_MOST_CONSUMERS = 256
 _ELSEWHERE = unresolvable(Code.DEVICES_ELSEWHERE)
+_NO_DEVICES = unresolvable(Code.NO_DEVICES)
+_NO_SUCH_RESOURCE = unresolvable(Code.NO_SUCH_RESOURCE)
+_EXTENDED_CLAIM_LEFT = unresolvable(Code.EXTENDED_CLAIM_LEFT)
 _CONFLICTS = frozenset(
     (
         Code.NO_DEVICE_CLAIM_YET,
@@ -34,6 +48,8 @@ _CONFLICTS = frozenset(
         Code.DEVICE_CLAIM_DELETED,
         Code.DEVICE_CLAIM_OF_OTHER,
         Code.DEVICE_CLAIM_OF_OTHER_POD,
+        Code.DEVICE_CLAIM_IN_USE,
+        Code.NO_DEVICE_CLASS,
     )
 )
 
@@ -45,29 +61,149 @@ class DynamicResources:
     name: str = "DynamicResources"
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
-        """Find the pod's claims; then match the nodes of each allocation."""
-        if pod.storage is None or _GATE not in release.gates or _has_unknown_objects(pod, snapshot):
+        """Find the pod's claims, and the claims that are to be allocated."""
+        if _GATE not in release.gates or _has_unknown_objects(pod, snapshot):
             return NOTHING_TO_CHECK
+        delegated = delegated_resources(pod, snapshot, release)
         claims: list[ResourceClaim] = []
-        for each in pod.storage.devices:
+        for each in (pod.storage or NO_POD_STORAGE).devices:
             claim = _find_claim(each, pod, snapshot.storage, release)
             if isinstance(claim, Rejection):
                 return PreFilter(conflict=claim)
             claims.append(claim)
-        reachable = [claim.nodes for claim in claims if claim.allocated and claim.nodes is not None]
-        if not reachable:
+        for claim in claims:
+            conflict = _conflict(claim, pod, snapshot.storage)
+            if conflict is not None:
+                return PreFilter(conflict=conflict)
+        if not delegated and not claims:
             return NOTHING_TO_CHECK
+        devices = PodDevices(pod, tuple(claims), delegated, snapshot.storage, release)
+        return PreFilter(DevicesFilter(devices))
 
-        def rule(state: NodeState) -> Rejection | None:
-            node = state.node
-            fits = all(nodes.matches(node.name, node.labels) for nodes in reachable)
-            return None if fits else _ELSEWHERE
 
-        return PreFilter(NodeFilter(rule))
+@dataclass(frozen=True, slots=True)
+class PodDevices:
+    """The claims of a pod, and its extended resources that devices may back."""
+
+    pod: Pod
+    claims: tuple[ResourceClaim, ...]
+    delegated: frozenset[str]
+    storage: Storage
+    release: Release
+
+    def search(self, extended: frozenset[str]) -> DeviceSearch | str:
+        """Prepare the search for the claims and for ``extended`` resources.
+
+        Return a text that names what is unknown if there can be no search.
+        """
+        storage = self.storage
+        for kind in (StorageKind.SLICES, StorageKind.DEVICE_CLASSES):
+            if not storage.knows_all(kind):
+                return str(kind.value)
+        planned = [
+            plan_claim(claim.requests, claim.constraints, storage.device_classes)
+            for claim in self.claims
+            if not claim.allocated
+        ]
+        if extended:
+            planned.append(self._extended_claim(extended))
+        return device_search(planned, storage, self.release.gates)
+
+    def unknown_use(self) -> str:
+        """Return the name of a kind without which a device may be taken wrongly, or ""."""
+        kinds = [StorageKind.DEVICES]
+        if FeatureGate.DRA_DEVICE_TAINT_RULES in self.release.gates:
+            kinds.append(StorageKind.TAINT_RULES)
+        return next((str(kind.value) for kind in kinds if not self.storage.knows_all(kind)), "")
+
+    def left_over(self) -> bool:
+        """Return whether a claim for the extended resources is left from an earlier attempt."""
+        return bool(self.delegated) and any(
+            claim.extended and claim.owner == self.pod.uid and claim.namespace == self.pod.namespace
+            for claim in self.storage.devices.values()
+        )
+
+    def _extended_claim(self, resources: frozenset[str]) -> PlannedClaim:
+        classes = backing_classes(self.storage)
+        requests = [
+            DeviceRequest(each.name, classes[each.resource].name, count=each.count)
+            for each in self.pod.extended_requests
+            if each.resource in resources
+        ]
+        return plan_claim(requests, (), self.storage.device_classes)
+
+
+class DevicesFilter(NodeOnlyPlugin):
+    """The filter for one pod; searches are kept by the resources that they are for."""
+
+    def __init__(self, devices: PodDevices) -> None:
+        self._devices = devices
+        self._reachable = [
+            claim.nodes for claim in devices.claims if claim.allocated and claim.nodes is not None
+        ]
+        self._allocates = any(not claim.allocated for claim in devices.claims)
+        self._left_over = devices.left_over()
+        self._unknown_use = devices.unknown_use()
+        self._searches: dict[frozenset[str], DeviceSearch | str] = {}
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        """Return why the pod's devices cannot be used on ``node``."""
+        return self.refuse_node(node.node)
+
+    def refuse_node(self, node: Node) -> Rejection | None:
+        """Do the same as ``refuse``: the pods of a node do not matter."""
+        extended: frozenset[str] = frozenset()
+        if self._devices.delegated:
+            if self._left_over:
+                return _EXTENDED_CLAIM_LEFT
+            extended = frozenset(n for n in self._devices.delegated if is_delegated(n, node))
+            if any(not is_known for is_known in self._are_known(node)):
+                return _NO_SUCH_RESOURCE
+        if not self._allocates and not extended:
+            return self._elsewhere(node)
+        if extended not in self._searches:
+            self._searches[extended] = self._devices.search(extended)
+        search = self._searches[extended]
+        if isinstance(search, str):
+            return self._elsewhere(node) or _undecided(search)
+        verdict = search.verdict(node)
+        if verdict.outcome is Outcome.REFUSED:
+            return _NO_DEVICES
+        unknown = verdict.detail or self._unknown_use
+        return self._elsewhere(node) or (_undecided(unknown) if unknown else None)
+
+    def _are_known(self, node: Node) -> Iterator[bool]:
+        """Yield for each extended resource whether devices, or the node, have it at all."""
+        known = node.allocatable.scalars.keys() | self._devices.delegated
+        for name, amount in self._devices.pod.requests.scalars.items():
+            if amount and is_backed_by_devices(name):
+                yield name in known
+
+    def _elsewhere(self, node: Node) -> Rejection | None:
+        fits = all(nodes.matches(node.name, node.labels) for nodes in self._reachable)
+        return None if fits else _ELSEWHERE
+
+
+def _undecided(detail: str) -> Rejection:
+    return unresolvable(Code.DEVICES_UNKNOWN, detail)
+
+
+def _conflict(claim: ResourceClaim, pod: Pod, storage: Storage) -> Rejection | None:
+    """Return why no node can have the claim."""
+    if claim.allocated:
+        full = len(claim.reserved_for) >= _MOST_CONSUMERS and pod.uid not in claim.reserved_for
+        return unresolvable(Code.DEVICE_CLAIM_IN_USE) if full else None
+    for request in claim.requests:
+        for each in request.alternatives():
+            name = each.name if each is request else f"{request.name}/{each.name}"
+            known = storage.device_classes
+            if each.device_class not in known and storage.knows_all(StorageKind.DEVICE_CLASSES):
+                return unresolvable(Code.NO_DEVICE_CLASS, name, each.device_class)
+    return None
 
 
 def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
-    """Return whether a claim is not allocated or not ready yet, or is unknown."""
+    """Return whether a claim is unknown, or allocated devices have binding conditions."""
     if pod.storage is None or _GATE not in release.gates:
         return False
     if _has_unknown_objects(pod, snapshot):
@@ -77,9 +213,8 @@ def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
         snapshot.storage.devices.get(f"{pod.namespace}/{each.claim}")
         for each in pod.storage.devices
     )
-    return any(
-        claim is not None and (not claim.allocated or (claim.conditional and conditions))
-        for claim in found
+    return conditions and any(
+        claim is not None and claim.allocated and claim.conditional for claim in found
     )
 
 

@@ -2,6 +2,7 @@
 
 The reasons name every insufficient resource, not only the first. Eviction cannot help a request
 above the node's whole allocatable amount; since 1.34 one such resource makes the node unresolvable.
+A resource that devices back is left to DynamicResources on nodes without it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from policies.kubernetes.pod_requests import is_extended
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Resources, Snapshot
+from policies.preemption.filtering.extended_resources import delegated_resources, is_delegated
 from policies.preemption.filtering.framework import NodeFilter, PreFilter
 from policies.preemption.filtering.status import Code, Reason, Rejection
 
@@ -30,9 +32,10 @@ class NodeResourcesFit:
     ignored: frozenset[str] = field(default_factory=frozenset)
     ignored_groups: frozenset[str] = field(default_factory=frozenset)
 
-    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Compare the pod's requests with the free resources of each node."""
         requests = tuple(self.counted(pod.requests))
+        delegated = delegated_resources(pod, snapshot, release)
 
         def rule(state: NodeState) -> Rejection | None:
             allocatable, requested = state.node.allocatable, state.requested
@@ -40,6 +43,7 @@ class NodeResourcesFit:
                 (name, amount > _amount(allocatable, name))
                 for name, amount in requests
                 if amount > _amount(allocatable, name) - _amount(requested, name)
+                and not (name in delegated and is_delegated(name, state.node))
             ]
             reasons = tuple(Reason(Code.INSUFFICIENT, name) for name, _ in insufficient)
             if len(state.pods) + 1 > state.node.allowed_pods:

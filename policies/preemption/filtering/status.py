@@ -68,7 +68,13 @@ class Code(Enum):
     DEVICE_CLAIM_DELETED = 'resourceclaim "{0}" is being deleted'
     DEVICE_CLAIM_OF_OTHER = "ResourceClaim {0} was not created for pod {1} (pod is not owner)"
     DEVICE_CLAIM_OF_OTHER_POD = "ResourceClaim {0} was not created for Pod {1} (Pod is not owner)"
+    DEVICE_CLAIM_IN_USE = "resourceclaim in use"
+    NO_DEVICE_CLASS = "request {0}: device class {1} does not exist"
     DEVICES_ELSEWHERE = "resourceclaim not available on the node"
+    NO_DEVICES = "cannot allocate all claims"
+    EXTENDED_CLAIM_LEFT = "cannot schedule extended resource claim"
+    NO_SUCH_RESOURCE = "cannot fit resource"
+    DEVICES_UNKNOWN = "devices not evaluated: {0}"
     UNDECLARED_FEATURES = "node(s) didn't match Pod's required features"
     NO_VICTIMS = "No preemption victims found for incoming pod"
     NO_NODE_OF_MEMBER = 'failed to get node info for node "{0}" from snapshot'
@@ -102,6 +108,11 @@ class Rejection:
 
     def __str__(self) -> str:
         return ", ".join(str(reason) for reason in self.reasons)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the node was not evaluated: it passes filtering, and is never a candidate."""
+        return self.reasons[0].code is Code.DEVICES_UNKNOWN
 
 
 def refused(code: Code, detail: str = "") -> Rejection:

@@ -127,6 +127,7 @@ class PodEvaluation:
             statuses.refuse(~view.of_nodes(examined), unexamined)
         for constraint in self.constraints:
             constraint.evaluate(view, statuses)
+        statuses.accept_undecided()
         for place in np.flatnonzero(view.of_nodes(self.reference_rows)).tolist():
             if not has_time_left():
                 raise DeadlineExceededError

@@ -10,12 +10,14 @@ import numpy as np
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import is_regular
 from policies.preemption.columns.pod_block import FIRST_RESOURCE
+from policies.preemption.filtering.extended_resources import delegated_resources
 from policies.preemption.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from policies.preemption.filtering.status import Code, Reason, Rejection
 from policies.preemption.vectorized.framework import FilterInput, VectorizedFilter
 from policies.preemption.vectorized.row_view import RowView
 from policies.preemption.vectorized.status import RowStatuses
 
+_UNLIMITED = 2**60
 _MAX_RESOURCES = 60
 """The maximum number of requested resources: each has a bit for being insufficient."""
 
@@ -27,8 +29,10 @@ def vectorize_node_resources_fit(
     columns, counted = filter_input.columns, tuple(fit.counted(filter_input.pod.requests))
     if len(counted) > _MAX_RESOURCES:
         return None
+    delegated = delegated_resources(filter_input.pod, filter_input.snapshot, filter_input.release)
     requests = tuple(
-        RequestedResource(name, columns.ensure_resource(name), amount) for name, amount in counted
+        RequestedResource(name, columns.ensure_resource(name), amount, name in delegated)
+        for name, amount in counted
     )
     width = len(columns.names)
     nominated = np.zeros((len(requests), width), np.int64)
@@ -54,11 +58,15 @@ def _irregular(filter_input: FilterInput) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class RequestedResource:
-    """A requested resource: its name, its position in the columns, and the amount."""
+    """A requested resource: its name, its position in the columns, and the amount.
+
+    ``delegated``: devices may back it, so it is not judged on nodes without it.
+    """
 
     name: str
     place: int
     amount: int
+    delegated: bool
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,8 @@ class ResourcesConstraint:
         free = view.of_nodes(nodes.allocatable[request.place]) - request.amount
         free -= view.requested(request.place)
         free -= view.of_nodes(nominated)
+        if request.delegated:
+            free[view.of_nodes(nodes.allocatable[request.place]) == 0] = _UNLIMITED
         return free
 
     def _free_pod_slots(self, view: RowView) -> Ints:

@@ -108,13 +108,11 @@ def test_claims_are_evaluated_since_they_are_on_by_default(release: str, *, judg
 @pytest.mark.parametrize(
     ("claims", "release", "open_"),
     [
-        ((device(allocated=False),), "1.37", True),
-        ((device(allocated=False),), "1.33", False),
         ((device(conditional=True),), "1.35", False),
         ((device(conditional=True),), "1.36", True),
     ],
 )
-def test_unallocated_devices_leave_the_pod_unevaluated(
+def test_binding_conditions_leave_the_pod_unevaluated(
     claims: tuple[ResourceClaim, ...], release: str, *, open_: bool
 ) -> None:
     rules = SchedulerRules(RELEASES[release], FILTER)

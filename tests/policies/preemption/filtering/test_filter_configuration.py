@@ -58,7 +58,8 @@ def test_some_of_the_configured_ones_can_be_taken_by_name() -> None:
 def test_unevaluated_filters_are_reported_for_configured_filters_too() -> None:
     asking = pod(devices=[DeviceClaim("gpu", "gpu")])
     rules = SchedulerRules(filters=configured_filters(FilterSettings(ignored=frozenset([GPU]))))
-    cluster = snapshot(node("node-1"), ResourceClaim("default", "gpu"))
+    waiting = ResourceClaim("default", "gpu", allocated=True, conditional=True)
+    cluster = snapshot(node("node-1"), waiting)
     assert decide_filter(asking, cluster, rules).not_evaluated == {"DynamicResources"}
     assert not decide_filter(
         asking, cluster, SchedulerRules(filters=rules.filters[:3])
