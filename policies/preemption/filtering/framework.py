@@ -168,8 +168,8 @@ class Pipeline:
     def evaluate(self, node: NodeState) -> Rejection | None:
         """Do the same as :meth:`refuse`, after the conflicts and limits of the PreFilters.
 
-        A node that cannot be evaluated passes: kube-scheduler has evaluated it itself. The limits do
-        not hold for the node that the pod is nominated to, which is always evaluated, and first.
+        A node that cannot be evaluated passes: kube-scheduler has evaluated it itself. The limits
+        do not hold for the node that the pod is nominated to, which is always evaluated, and first.
         Source: evaluateNominatedNode in pkg/scheduler/schedule_one.go.
         """
         if self.conflict is not None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from policies import SchedulerRules, Snapshot
 from policies.kubernetes.criteria import Criterion
+from policies.kubernetes.devices import ExtendedRequest
 from policies.kubernetes.releases import NEWEST, RELEASES, Release, release
 from policies.kubernetes.selectors import (
     NodeSelector,
@@ -41,9 +42,11 @@ from policies.preemption.policy import (
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import LATE, claim, late_claim, volume
+from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, request, same
 from tests.builders.storage import build_storage
 from tests.properties.engines import assert_agreement
 from tests.properties.strategies import (
+    DEVICE,
     NODES,
     SCHEDULERS,
     Cluster,
@@ -185,6 +188,45 @@ def test_volumes_and_devices(
     snapshot = replace(replace(cluster, pods=pods).snapshot, storage=storage)
     rules = SchedulerRules(release)
     agree(rules, claiming(cluster.preemptor), snapshot)
+
+
+@st.composite
+def published_devices(draw: st.DrawFn) -> Storage:
+    """Draw devices of two kinds on some nodes, claims that hold some, and claims to allocate."""
+    kinds, sizes = st.sampled_from(["a", "b"]), st.integers(0, 3)
+    on = {name: [gpu(f"gpu-{n}", kind=draw(kinds)) for n in range(draw(sizes))] for name in NODES}
+    odd = gpu("odd", kind="a", others={"unsupported": "compatibilityGroups"})
+    slices = [
+        gpus(name, *found, *draw(st.sampled_from([(), (), (odd,)])), count=draw(st.integers(1, 2)))
+        for name, found in on.items()
+        if found
+    ]
+    held = (
+        held_by(name, name, *draw(st.sets(st.sampled_from(["gpu-0", "gpu-1"])))) for name in NODES
+    )
+    backing = replace(GPU, resource=draw(st.sampled_from(["", DEVICE])))
+    wanted = (
+        gpu_claim("one"),
+        gpu_claim("alike", request(count=2), constraints=(same("kind"),)),
+        gpu_claim("every", request(count=None)),
+    )
+    unknown = draw(st.sets(st.sampled_from(list(StorageKind)), max_size=1))
+    return build_storage([backing, *slices, *held, *wanted], draw(st.sampled_from([(), unknown])))
+
+
+device_claims = st.lists(st.sampled_from(["one", "alike", "every"]), unique=True, max_size=2)
+
+
+@given(rich_clusters(), releases, published_devices(), device_claims)
+def test_devices_to_allocate(
+    cluster: Cluster, release: Release, storage: Storage, wanted: list[str]
+) -> None:
+    behind = PodStorage(devices=tuple(DeviceClaim(name, name) for name in wanted))
+    asked = cluster.preemptor
+    count = asked.requests.scalars.get(DEVICE, 0)
+    extended = (ExtendedRequest("container-0-request-0", DEVICE, count),) if count else ()
+    asking = replace(asked, namespace="default", storage=behind, extended_requests=extended)
+    agree(SchedulerRules(release), asking, replace(cluster.snapshot, storage=storage))
 
 
 @st.composite
