@@ -25,7 +25,8 @@ from policies.preemption.victim_selection import is_terminating_by_preemption
 class AssumedPreemption:
     """One answer: ``preemptor`` is nominated to ``node``; ``victims`` are the UIDs of its victims.
 
-    ``nominates`` is False once the watch has shown the preemptor's nomination, node or end.
+    ``nominates`` is False once the watch has shown the preemptor's nomination, node or end, and for
+    a running pod.
     ``deadline`` is in seconds of the caller's monotonic clock.
     """
 

@@ -231,4 +231,13 @@ class Service:
             return
         victims = frozenset(victim.uid for victim in answer.named_candidate.victims.pods)
         deadline = self.clock.monotonic() + self.assumed_seconds
-        self.cluster.assume(AssumedPreemption(pod, answer.named_candidate.node, victims, deadline))
+        # A pod that is to be resized is on its node already, and never nominated.
+        self.cluster.assume(
+            AssumedPreemption(
+                pod,
+                answer.named_candidate.node,
+                victims,
+                deadline,
+                nominates=not pod.resize_deferred,
+            )
+        )

@@ -130,14 +130,16 @@ class Pod:
     it. ``preempted``: kube-scheduler has marked the pod as its victim (its first DisruptionTarget
     condition is True with reason PreemptionByScheduler). ``assumed_victim``: the pod is a victim of
     an assumed preemption, which the watch does not show yet. ``may_be_assumed``: the pod is
-    pending, and kube-scheduler may have assumed it on its nominated node. ``resource_names`` are
-    those that any container requests or limits, even at zero. ``affinity`` and ``anti_affinity``
-    are required terms, ``spread`` hard constraints, ``soft_spread`` whether there are soft ones;
-    ``controller`` is the controller that owns the pod. ``storage`` is None for a pod without
-    volumes and device claims, as most are. ``required_features`` are those that a node has to
-    declare. ``extended_requests`` are the requests of its extended resources, as device requests.
-    ``priority_class`` is for display only; no decision reads it. ``scheduler_name`` is that of the
-    scheduler that is to place the pod. ``group`` is the name of its PodGroup, "" for none.
+    pending, and kube-scheduler may have assumed it on its nominated node. ``resize_deferred``: the
+    pod runs, its in-place resize waits for resources on its node, and kube-scheduler preempts for
+    it. ``resource_names`` are those that any container requests or limits, even at zero.
+    ``affinity`` and ``anti_affinity`` are required terms, ``spread`` hard constraints,
+    ``soft_spread`` whether there are soft ones; ``controller`` is the controller that owns the pod.
+    ``storage`` is None for a pod without volumes and device claims, as most are.
+    ``required_features`` are those that a node has to declare. ``extended_requests`` are the
+    requests of its extended resources, as device requests. ``priority_class`` is for display only;
+    no decision reads it. ``scheduler_name`` is that of the scheduler that is to place the pod.
+    ``group`` is the name of its PodGroup, "" for none.
     """
 
     namespace: str
@@ -153,6 +155,7 @@ class Pod:
     preempted: bool = False
     assumed_victim: bool = False
     may_be_assumed: bool = False
+    resize_deferred: bool = False
     finished: bool = False
     requests: Resources = NO_RESOURCES
     resource_names: frozenset[str] = frozenset()
@@ -196,7 +199,8 @@ class Node:
     """A node without its pods.
 
     ``allowed_pods`` is its allocatable number of pods, ``declared_features`` are the features that
-    its kubelet has declared.
+    its kubelet has declared. ``resize_preemption_disabled``: no pod is evicted from it for an
+    in-place resize.
     """
 
     name: str
@@ -206,6 +210,7 @@ class Node:
     allocatable: Resources = NO_RESOURCES
     allowed_pods: int = 0
     declared_features: frozenset[str] = frozenset()
+    resize_preemption_disabled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

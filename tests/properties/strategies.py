@@ -249,6 +249,7 @@ def rich_nodes(draw: st.DrawFn, name: str) -> Node:
         labels={key: value for key, value in labels.items() if key not in lacking},
         allocatable=replace(drawn.allocatable, scalars=devices),
         declared_features=draw(_features),
+        resize_preemption_disabled=draw(_seldom),
     )
 
 
@@ -331,6 +332,24 @@ def grouped_clusters(draw: st.DrawFn) -> Cluster:
         groups=tuple(draw(groups(name, (*COMPOSITES, "missing"))) for name in GROUPS),
         composites=tuple(draw(groups(name, COMPOSITES)) for name in COMPOSITES),
     )
+
+
+@st.composite
+def deferred_resizes(draw: st.DrawFn) -> Cluster:
+    """Draw a cluster whose preemptor runs and is to grow; the cache may have it as it was before.
+
+    It may also be on a node that is not known, and the cache may lack it.
+    """
+    cluster = draw(rich_clusters())
+    running = replace(
+        cluster.preemptor,
+        node_name=draw(st.sampled_from(NODES)),
+        nominated_node=None,
+        resize_deferred=True,
+    )
+    before = replace(running, requests=pod(cpu=draw(_cpus)).requests + draw(_devices))
+    cached = draw(st.sampled_from([(running,), (running,), (before,), ()]))
+    return replace(cluster, pods=(*cluster.pods, *cached), preemptor=running)
 
 
 def _each(

@@ -52,6 +52,7 @@ def _node(shape: core_v1_types.NodeV1) -> Node:
     spec = shape.spec or core_v1_types.NodeSpecV1()
     status = shape.status or core_v1_types.NodeStatusV1()
     amounts = amounts_of("status.allocatable", status.allocatable)
+    preemption = spec.podPreemptionPolicy
     return Node(
         name=shape.metadata.name,
         labels=shape.metadata.labels or {},
@@ -60,6 +61,7 @@ def _node(shape: core_v1_types.NodeV1) -> Node:
         allocatable=as_resources(amounts),
         allowed_pods=units(amounts.get("pods", 0)),
         declared_features=_interned_features(tuple(status.declaredFeatures or ())),
+        resize_preemption_disabled=bool(preemption and preemption.disableResizePreemption),
     )
 
 

@@ -221,9 +221,14 @@ class TaintV1(Struct):
     effect: str = ""
 
 
+class NodePodPreemptionPolicyV1(Struct):
+    disableResizePreemption: list[str] | None = None
+
+
 class NodeSpecV1(Struct):
     taints: list[TaintV1] | None = None
     unschedulable: bool | None = None
+    podPreemptionPolicy: NodePodPreemptionPolicyV1 | None = None
 
 
 class NodeStatusV1(Struct):

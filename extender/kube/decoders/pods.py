@@ -216,6 +216,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         terminating=meta.deletionTimestamp is not None,
         preempted=_preempted(status.conditions or ()),
         may_be_assumed=_may_be_assumed(spec, status, release),
+        resize_deferred=_is_resize_deferred(spec, status, release),
         finished=status.phase in FINISHED,
         requests=pod_requests(resources, release),
         resource_names=frozenset(pod_resources.mentioned_resources(spec)),
@@ -262,6 +263,19 @@ def _may_be_assumed(
         (each.type, each.status, each.reason) == ("PodScheduled", "False", "Unschedulable")
         for each in status.conditions or ()
     )
+
+
+def _is_resize_deferred(
+    spec: core_v1_types.PodSpecV1, status: core_v1_types.PodStatusV1, release: Release
+) -> bool:
+    """Return whether kube-scheduler preempts for the in-place resize of a running pod.
+
+    Source: IsPodResizeDeferred in k8s.io/component-helpers/resource/helpers.go.
+    """
+    if FeatureGate.IN_PLACE_POD_VERTICAL_SCALING_SCHEDULER_PREEMPTION not in release.gates:
+        return False
+    reasons = [e.reason for e in status.conditions or () if e.type == "PodResizePending"]
+    return bool(spec.nodeName) and reasons[:1] == ["Deferred"]
 
 
 def _host_ports(spec: core_v1_types.PodSpecV1, release: Release) -> Iterator[HostPort]:

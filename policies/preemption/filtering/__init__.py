@@ -21,6 +21,7 @@ from policies.preemption.filtering import (
     volume_restrictions,
     volume_zone,
 )
+from policies.preemption.filtering.deferred_pod_scheduling import DeferredPodScheduling
 from policies.preemption.filtering.dynamic_resources import (
     DynamicResources,
     deallocation_result,
@@ -58,6 +59,7 @@ IN_TREE: tuple[Filter, ...] = (
     TaintToleration(),
     NodeAffinity(),
     NodePorts(),
+    DeferredPodScheduling(),
     NodeResourcesFit(),
     VolumeRestrictions(),
     NodeVolumeLimits(),
@@ -149,6 +151,7 @@ __all__ = [
     "IN_TREE",
     "NOTHING_TO_CHECK",
     "STORAGE_FILTERS",
+    "DeferredPodScheduling",
     "DynamicResources",
     "Filter",
     "FilterPlugin",

@@ -91,6 +91,10 @@ class Filter(Protocol):
         ...
 
 
+_FILTERS_OF_RESIZES = frozenset(["NodeName", "DeferredPodScheduling", "NodeResourcesFit"])
+"""The filters that judge a pod whose in-place resize is deferred; all others skip it."""
+
+
 def is_recorded(nominated: Pod, pod: Pod, scheduler_names: frozenset[str]) -> bool:
     """Return whether the scheduler of ``pod`` knows that another pod is nominated to a node.
 
@@ -208,8 +212,11 @@ def run_pre_filters(
 ) -> Pipeline:
     """Run the PreFilters in the order of the release; the first conflict ends the run, as upstream.
 
+    Most filters skip a pod whose in-place resize is deferred: it is on its node already.
     ``scheduler_names`` are the profiles of the scheduler (see :func:`is_recorded`).
     """
+    if pod.resize_deferred:
+        filters = [each for each in filters if each.name in _FILTERS_OF_RESIZES]
     plugins: list[FilterPlugin] = []
     only: frozenset[str] | None = None
     limited_by: list[str] = []

@@ -3,6 +3,10 @@
 The reasons name every insufficient resource, not only the first. Eviction cannot help a request
 above the node's whole allocatable amount; since 1.34 one such resource makes the node unresolvable.
 A resource that devices back is left to DynamicResources on nodes without it.
+
+A pod whose in-place resize is deferred is one of the node's pods: what these request includes its
+desired resources. So it fits if the node is not over-allocated. But as upstream it counts twice
+against the node's number of pods, so on a node without a free pod slot one more pod is evicted.
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ from dataclasses import dataclass, field
 
 from policies.kubernetes.pod_requests import is_extended
 from policies.kubernetes.releases import Release
-from policies.kubernetes.snapshot import NodeState, Pod, Resources, Snapshot
+from policies.kubernetes.snapshot import NO_RESOURCES, NodeState, Pod, Resources, Snapshot
 from policies.preemption.filtering.extended_resources import delegated_resources, is_delegated
 from policies.preemption.filtering.framework import NodeFilter, PreFilter
 from policies.preemption.filtering.status import Code, Reason, Rejection
 
 TOO_MANY_PODS = Reason(Code.TOO_MANY_PODS)
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,13 @@ class NodeResourcesFit:
 
         def rule(state: NodeState) -> Rejection | None:
             allocatable, requested = state.node.allocatable, state.requested
+            counted = _counted_already(pod, state)
             insufficient = [
                 (name, amount > _amount(allocatable, name))
                 for name, amount in requests
-                if amount > _amount(allocatable, name) - _amount(requested, name)
+                if (more := max(0, amount - _amount(counted, name)))
+                > _amount(allocatable, name) - _amount(requested, name)
+                and (more or name in _STANDARD)
                 and not (name in delegated and is_delegated(name, state.node))
             ]
             reasons = tuple(Reason(Code.INSUFFICIENT, name) for name, _ in insufficient)
@@ -67,9 +75,18 @@ class NodeResourcesFit:
         return is_extended(resource) and (resource in self.ignored or group in self.ignored_groups)
 
 
+def _counted_already(pod: Pod, state: NodeState) -> Resources:
+    """Return the requests of a pod to be resized that are among those of the node's pods.
+
+    Source: adjustDeltasToAccomodateCacheDiscrepancy in fit.go.
+    """
+    if not pod.resize_deferred:
+        return NO_RESOURCES
+    return next((each.requests for each in state.pods if each.uid == pod.uid), NO_RESOURCES)
+
+
 def _positive(requests: Resources) -> Iterator[tuple[str, int]]:
-    standard = ("cpu", "memory", "ephemeral-storage")
-    for name in (*standard, *sorted(requests.scalars)):
+    for name in (*_STANDARD, *sorted(requests.scalars)):
         amount = _amount(requests, name)
         if amount > 0:
             yield name, amount

@@ -20,6 +20,8 @@ class Code(Enum):
 
     UNSCHEDULABLE = "node(s) were unschedulable"
     OTHER_NODE = "node(s) didn't match the requested node name"
+    ASSIGNED_ELSEWHERE = "pod assigned to different node"
+    RESIZE_PREEMPTION_DISABLED = "node had resize preemption disabled"
     UNTOLERATED_TAINT = "node(s) had untolerated taint {{{0}}}"
     UNTOLERATED_TAINTS = "node(s) had untolerated taint(s)"
     NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"

@@ -20,6 +20,7 @@ from policies.preemption.decision import Candidate
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.engine import DeadlineExceededError, HasTimeLeft
 from policies.preemption.filtering import (
+    DeferredPodScheduling,
     DynamicResources,
     Filter,
     FilterPlugin,
@@ -216,9 +217,11 @@ class PodEvaluation:
 def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEvaluation | None:
     """Return the evaluation of a pod on the columns; None if that is left to the reference engine.
 
-    That is a pod whose amounts do not fit 64 bits, that contradicts itself, or that a filter
-    without a vectorized implementation applies to.
+    That is a pod whose amounts do not fit 64 bits, that contradicts itself, that a filter without a
+    vectorized implementation applies to, or whose in-place resize is deferred: it has one node.
     """
+    if filter_input.pod.resize_deferred:
+        return None
     limits = _search_limits(filter_input, rules) if is_regular(filter_input.pod.requests) else None
     if limits is None:
         return None
@@ -259,6 +262,7 @@ _VECTORIZED_FILTERS: Mapping[
     NodeName: static_node_filters.vectorize_node_name,
     TaintToleration: static_node_filters.vectorize_taint_toleration,
     NodePorts: node_ports.vectorize_node_ports,
+    DeferredPodScheduling: lambda *_: VectorizedFilter(),
     VolumeRestrictions: volume_filters.vectorize_volume_restrictions,
     NodeVolumeLimits: volume_filters.vectorize_node_volume_limits,
     VolumeBinding: volume_filters.vectorize_node_local,

@@ -51,6 +51,7 @@ from tests.properties.strategies import (
     SCHEDULERS,
     Cluster,
     clusters,
+    deferred_resizes,
     grouped_clusters,
     rich_clusters,
 )
@@ -91,6 +92,11 @@ def test_pod_groups(cluster: Cluster, release: Release) -> None:
     names = list(snapshot.nodes)
     lenient = filter_with_terminating_pods(pod, snapshot, rules, names)
     assert VectorizedEngine(rules).filter_with_terminating_pods(pod, snapshot, names) == lenient
+
+
+@given(deferred_resizes(), releases)
+def test_deferred_resizes(cluster: Cluster, release: Release) -> None:
+    agree(SchedulerRules(release), cluster.preemptor, cluster.snapshot)
 
 
 @given(st.lists(rich_clusters(), min_size=2, max_size=4), releases)

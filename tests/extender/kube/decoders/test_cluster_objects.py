@@ -69,6 +69,22 @@ def test_a_node_of_nulls_has_no_capacity(document: Document) -> None:
     assert decode_node(encoded(document)) == Node("node-1")
 
 
+@pytest.mark.parametrize(
+    ("policy", "disabled"),
+    [
+        ({"disableResizePreemption": ["example.com/autoscaler"]}, True),
+        ({"disableResizePreemption": []}, False),
+        ({"disableResizePreemption": None}, False),
+        (None, False),
+    ],
+)
+def test_any_owner_may_disable_preemption_for_resizes(
+    policy: Document | None, *, disabled: bool
+) -> None:
+    document = node_json() | {"spec": {"podPreemptionPolicy": policy}}
+    assert decode_node(encoded(document)).resize_preemption_disabled is disabled
+
+
 def test_a_taint_without_a_value_has_an_empty_one() -> None:
     taints = [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "value": None}]
     document = {"metadata": {"name": "node-1"}, "spec": {"taints": taints}}

@@ -9,7 +9,7 @@ import pytest
 
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.pods import decode_pod
-from policies.kubernetes.releases import NEWEST, RELEASES, release
+from policies.kubernetes.releases import NEWEST, RELEASES
 from policies.kubernetes.selectors import LabelSelector, Requirement, Toleration
 from policies.kubernetes.snapshot import AffinityTerm, HostPort, Pod, Resources
 from policies.kubernetes.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
@@ -393,38 +393,3 @@ def test_device_claims_are_decoded(source: Document, read: list[DeviceClaim]) ->
         spec={"resourceClaims": [{"name": "it", **source}]}, status={"resourceClaimStatuses": MADE}
     )
     assert decode(document).storage == (PodStorage((), tuple(read)) if read else None)
-
-
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
-
-
-@pytest.mark.parametrize(
-    ("status", "spec", "assumable"),
-    [
-        ({"nominatedNodeName": "node-1"}, {}, True),
-        ({"nominatedNodeName": "node-1", "conditions": [GATED]}, {}, True),
-        ({"nominatedNodeName": "node-1", "conditions": [UNSCHEDULABLE]}, {}, False),
-        (
-            {"nominatedNodeName": "node-1", "conditions": [GATED]},
-            {"schedulingGates": [{"name": "example.com/wait"}]},
-            False,
-        ),
-        ({"nominatedNodeName": "node-1"}, {"nodeName": "node-1"}, False),
-        ({"nominatedNodeName": ""}, {}, False),
-        ({}, {}, False),
-    ],
-)
-def test_a_nominated_pod_may_be_assumed_unless_it_waits_for_victims_or_gates(
-    status: Document, spec: Document, *, assumable: bool
-) -> None:
-    document = pod_json(status=status, spec=spec)
-    assert decode(document, "1.35").may_be_assumed is assumable
-    assert not decode(document, "1.34").may_be_assumed
-
-
-def test_a_feature_gate_decides_whether_assumed_pods_are_nominated() -> None:
-    document = encoded(pod_json(status={"nominatedNodeName": "node-1"}))
-    name = "NominatedNodeNameForExpectation"
-    assert decode_pod(document, release("1.34", {name: True})).may_be_assumed
-    assert not decode_pod(document, release("1.36", {name: False})).may_be_assumed

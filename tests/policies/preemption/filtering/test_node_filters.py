@@ -298,7 +298,7 @@ def test_the_first_filter_in_kube_schedulers_order_gives_the_reason() -> None:
 
 
 def test_filters_are_found_by_name_and_come_in_kube_schedulers_order() -> None:
-    assert filters_named(["NodeResourcesFit", "NodeName"]) == (IN_TREE[0], IN_TREE[5])
+    assert filters_named(["NodeResourcesFit", "NodeName"]) == (IN_TREE[0], IN_TREE[6])
     assert filters_named([]) == ()
 
 
