@@ -98,7 +98,7 @@ class FilterArgs:
         )
         return extender_v1.encode(result)
 
-    def pass_through(self, _rules: SchedulerRules) -> bytes:
+    def pass_through(self, _rules: SchedulerRules, _snapshot: Snapshot) -> bytes:
         """Return an answer that passes every node of the request through, as it was sent."""
         if self.sent is None:
             nodes, names = None, self.raw_names or tuple(self.names)

@@ -21,17 +21,23 @@ validated, whichever code computed it:
 
 - the node is known, and every victim is on it now;
 - every victim has strictly lower priority than the preemptor, and no guard of the policy protects
-  it;
+  it; the priority of a pod of a pod group is that of the root group;
+- a unit of pods that preemption evicts together is named as a whole, so all of it is on the node;
 - victims are ordered most important first, since kube-scheduler takes the first one's priority for
   the highest;
 - there is at least one victim, unless the release accepts nodes without victims.
 
 An invalid entry is left out, and a note has the reason.
+
+A unit of a pod group with pods on several nodes cannot be named: a UID of another node makes
+kube-scheduler discard the answer, and without it half of the unit would be evicted. So such a
+candidate is no answer, whatever the policy. Nor is one on a node with a pod whose group is not
+known: it may be part of such a unit, and its priority is not known either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -42,8 +48,14 @@ from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
 from policies.preemption.engine import DeadlineExceededError
-from policies.preemption.policy import DEFAULT_VICTIM_ORDER, Policy, SchedulerRules
+from policies.preemption.policy import (
+    DEFAULT_VICTIM_ORDER,
+    Policy,
+    SchedulerRules,
+    order_victims,
+)
 from policies.preemption.victim_selection import PREEMPTION_POLICY_NEVER
+from policies.preemption.victim_units import VictimUnits, victim_units
 
 
 def guardrail_violation(
@@ -63,15 +75,28 @@ def guardrail_violation(
     if not victims.pods and not release.victimless_candidates:
         return f"node {node} has no victims, which release {release.name} refuses"
     present = {pod.uid for pod in state.pods}
+    units = victim_units(snapshot, release)
     for pod in victims.pods:
         if pod.uid not in present:
             return f"victim {pod.key} ({pod.uid}) is not on node {node}"
-        if pod.priority >= preemptor.priority:
-            return f"victim {pod.key} has priority {pod.priority}, not below {preemptor.priority}"
+        priority = units.priority_of(pod)
+        if priority >= preemptor.priority:
+            return f"victim {pod.key} has priority {priority}, not below {preemptor.priority}"
         guard = policy.protection_of(pod)
         if guard is not None:
             return f"victim {pod.key} is protected by {guard.name}"
-    if list(victims.pods) != DEFAULT_VICTIM_ORDER.sort(victims.pods):
+    return _unit_violation(node, victims, units)
+
+
+def _unit_violation(node: str, victims: VictimSet, units: VictimUnits) -> str | None:
+    """Return which unit is not whole, or that the victims are not ordered by importance."""
+    named = [pod.uid for pod in victims.pods]
+    whole = units.of(victims.pods)
+    for unit in whole:
+        for pod in unit.pods:
+            if pod.uid not in named:
+                return f"{pod.key} of group {unit.group} is not among the victims on node {node}"
+    if named != [pod.uid for pod in order_victims(whole, DEFAULT_VICTIM_ORDER)]:
         return f"the victims on node {node} are not ordered by importance"
     return None
 
@@ -101,6 +126,7 @@ class PreemptArgs:
         ]
         if decision.untried:
             notes.append(f"{decision.untried} nodes were not tried before the deadline")
+        decision = _confirmable(decision, context, notes)
         if not decision.eligible and _is_certain(decision):
             return _verb_result(decision, None, [*notes, decision.reason])
         if decision.not_evaluated or (self.candidates and decision.chosen is None):
@@ -116,16 +142,19 @@ class PreemptArgs:
         """Return an answer without a node, so that no pod is preempted for now."""
         return extender_v1.encode(extender_v1.PreemptionResult({}))
 
-    def pass_through(self, rules: SchedulerRules) -> bytes:
+    def pass_through(self, rules: SchedulerRules, snapshot: Snapshot) -> bytes:
         """Return an answer with the candidates of the request, without guardrails.
 
-        Leave out a candidate with a victim without UID, and one without victims if the release
-        refuses these: either makes kube-scheduler discard the whole answer.
+        Leave out a candidate with a victim without UID, one without victims if the release refuses
+        these, and one with a unit of a pod group that may have pods on other nodes: each of them
+        makes kube-scheduler discard the whole answer.
         """
         victims = {
             node: extender_v1.meta_victims(offer.uids, offer.violations)
             for node, offer in self.candidates.items()
-            if all(offer.uids) and (offer.uids or rules.release.victimless_candidates)
+            if all(offer.uids)
+            and (offer.uids or rules.release.victimless_candidates)
+            and not (rules.release.evicts_units and _may_span_nodes(offer.uids, node, snapshot))
         }
         return extender_v1.encode(extender_v1.PreemptionResult(victims))
 
@@ -134,6 +163,20 @@ def decode(body: bytes, rules: SchedulerRules) -> PreemptArgs:
     """Decode a preempt call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
     request = extender_v1.decode_preempt(body)
     return PreemptArgs(decode_pod(request.pod, rules.release), request.candidates)
+
+
+def _may_span_nodes(uids: Sequence[str], node: str, snapshot: Snapshot) -> bool:
+    """Return whether some of the victims of a candidate may be a unit with pods on other nodes.
+
+    A victim that is not known is not such a pod, unless a victim on the node is of a pod group.
+    """
+    state = snapshot.nodes.get(node)
+    present = {} if state is None else {pod.uid: pod for pod in state.pods}
+    away = [uid for uid in uids if uid not in present]
+    if not away or any(present[uid].group for uid in uids if uid in present):
+        return bool(away)
+    members = {pod.uid for pods in snapshot.group_members.values() for pod in pods}
+    return not members.isdisjoint(away)
 
 
 def _is_certain(decision: PreemptionDecision) -> bool:
@@ -164,6 +207,46 @@ def _decide_own(args: PreemptArgs, context: CallContext) -> PreemptionDecision:
     return engine.preempt(pod, snapshot, args.candidates.keys(), nodes, context.has_time_left)
 
 
+def _confirmable(
+    decision: PreemptionDecision, context: CallContext, notes: list[str]
+) -> PreemptionDecision:
+    """Choose again if the choice cannot be returned; add to ``notes`` why it is left out."""
+    units = victim_units(context.snapshot, context.rules.release)
+    doubt = None if decision.chosen is None else _doubt(decision.chosen, units)
+    if doubt is None:
+        return decision
+    notes.append(f"left out: {doubt}")
+    candidates = decision.candidates.values()
+    return _with_best(
+        decision, [each for each in candidates if _doubt(each, units) is None], context.rules.policy
+    )
+
+
+def _doubt(candidate: Candidate, units: VictimUnits) -> str | None:
+    """Return why an own candidate cannot be returned because of pod groups, or None if it can."""
+    for pod in candidate.elsewhere:
+        return f"victim {pod.key} of a candidate on node {candidate.node} is on {pod.node_name}"
+    if units.grouped:
+        for pod in units.snapshot.nodes[candidate.node].pods:
+            group = units.missing_group(pod)
+            if group is not None:
+                return f"{group} of {pod.key} on node {candidate.node} is not known"
+    return None
+
+
+def _with_best(
+    decision: PreemptionDecision, candidates: Iterable[Candidate], policy: Policy
+) -> PreemptionDecision:
+    """Return the decision with the best of some candidates as its choice."""
+    order = policy.candidates
+    ranked = order.sort(candidates)
+    return replace(
+        decision,
+        chosen=ranked[0] if ranked else None,
+        decided_by=order.deciding_criterion(*ranked[:2]) if len(ranked) > 1 else None,
+    )
+
+
 def _deferral_note(decision: PreemptionDecision) -> str:
     if decision.not_evaluated:
         return f"deferred: not evaluated: {', '.join(sorted(decision.not_evaluated))}"
@@ -176,7 +259,7 @@ def _deferred(
     """Choose among kube-scheduler's own candidates; add to ``notes`` why one is left out."""
     candidates: dict[str, Candidate] = {}
     for node, offer in args.candidates.items():
-        found = _as_candidate(node, offer, context.snapshot)
+        found = _as_candidate(node, offer, victim_units(context.snapshot, context.rules.release))
         if isinstance(found, str):
             notes.append(f"left out: {found}")
         elif violation := _candidate_violation(found, args.pod, context):
@@ -184,31 +267,29 @@ def _deferred(
         else:
             candidates[node] = found
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
-    order = context.rules.policy.candidates
-    ranked = order.sort(costly)
+    deferred = _with_best(replace(decision, candidates=candidates), costly, context.rules.policy)
+    if costly or not candidates:
+        return deferred
     # A node without victims cannot be ranked, so it is chosen only if there is no other.
-    fallback = candidates[min(candidates)] if candidates else None
-    return replace(
-        decision,
-        chosen=ranked[0] if ranked else fallback,
-        candidates=candidates,
-        decided_by=order.deciding_criterion(*ranked[:2]) if len(ranked) > 1 else None,
-    )
+    return replace(deferred, chosen=candidates[min(candidates)])
 
 
 def _as_candidate(
-    node: str, offered: extender_v1.CandidateVictims, snapshot: Snapshot
+    node: str, offered: extender_v1.CandidateVictims, units: VictimUnits
 ) -> Candidate | str:
     """Return the candidate with its victims found on the node, or the reason why one is not."""
-    state = snapshot.nodes.get(node)
+    state = units.snapshot.nodes.get(node)
     if state is None:
         return f"node {node} is not known"
     present = {pod.uid: pod for pod in state.pods}
     missing = [uid for uid in offered.uids if uid not in present]
     if missing:
         return f"victim {missing[0] or '(without a UID)'} is not on node {node}"
-    victims = DEFAULT_VICTIM_ORDER.sort(present[uid] for uid in set(offered.uids))
-    return Candidate(node, VictimSet(tuple(victims), offered.violations))
+    named = units.of(present[uid] for uid in sorted(set(offered.uids)))
+    victims = order_victims(named, DEFAULT_VICTIM_ORDER)
+    # A unit may be larger than what is offered of it; the guardrails refuse that.
+    victims = tuple(pod for pod in victims if pod.uid in offered.uids)
+    return Candidate(node, VictimSet(victims, offered.violations))
 
 
 def _candidate_violation(candidate: Candidate, preemptor: Pod, context: CallContext) -> str | None:

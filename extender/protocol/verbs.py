@@ -11,7 +11,7 @@ from typing import Protocol
 
 from extender.protocol import filter_verb, preempt_verb
 from extender.protocol.verb_context import CallContext, VerbResult
-from policies.kubernetes.snapshot import Pod
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.policy import SchedulerRules
 
 
@@ -32,7 +32,7 @@ class DecodedCall(Protocol):
     def refuse_all(self, reason: str, /) -> bytes:
         """Return the fallback answer that refuses every node."""
 
-    def pass_through(self, rules: SchedulerRules, /) -> bytes:
+    def pass_through(self, rules: SchedulerRules, snapshot: Snapshot, /) -> bytes:
         """Return the fallback answer that accepts what kube-scheduler has found itself."""
 
 

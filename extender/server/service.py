@@ -209,7 +209,7 @@ class Service:
         call = VERBS[verb](verb_call.body, self.engine.rules)
         verb_call.trace.pod = call.pod.key
         if fallback is FallbackKind.ECHO:
-            body = call.pass_through(self.engine.rules)
+            body = call.pass_through(self.engine.rules, self.cluster.snapshot())
         else:
             body = call.refuse_all(f"the extender cannot decide now ({reason.value}: {detail})")
         degraded = f"{reason.value}: {detail}; {fallback.value}"

@@ -23,6 +23,7 @@ from extender.server.fallback_policy import (
 )
 from extender.server.service import Service, VerbCall
 from policies.kubernetes.releases import RELEASES
+from policies.kubernetes.snapshot import Snapshot
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import encoded, node, node_json, pod, pod_json
@@ -161,7 +162,8 @@ def test_an_echo_leaves_out_offers_that_invalidate_the_others(release: str) -> N
         "nameless": CandidateVictims(("a", ""), 0),
         "victimless": CandidateVictims((), 0),
     }
-    body = PreemptArgs(pod("vip"), offers).pass_through(SchedulerRules(RELEASES[release]))
+    rules = SchedulerRules(RELEASES[release])
+    body = PreemptArgs(pod("vip"), offers).pass_through(rules, Snapshot())
     given = set(json.loads(body)["NodeNameToMetaVictims"])
     assert given == ({"whole", "victimless"} if release == "1.38" else {"whole"})
 

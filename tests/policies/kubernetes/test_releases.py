@@ -18,7 +18,7 @@ from policies.preemption.decision import VictimSet
 from policies.preemption.filtering import run_pre_filters
 from policies.preemption.filtering.status import Code, FilterDecision, refused
 from policies.preemption.policy import KUBE_SCHEDULER
-from policies.preemption.reference_engine import filter_nodes
+from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods
 from tests.builders import (
     Document,
     budget,
@@ -27,6 +27,7 @@ from tests.builders import (
     node,
     on_nodes,
     pod,
+    pod_group,
     pod_json,
     snapshot,
 )
@@ -189,6 +190,19 @@ def refused_by_a_cordoned_node_with_another_name(release: Release) -> str:
     return str(filter_nodes(asking, cluster, SchedulerRules(release)).rejected["node-1"])
 
 
+def victims_of_a_gang(release: Release) -> int:
+    gang = (pod(name, on=name, cpu="1", group="gang") for name in ("node-1", "node-2"))
+    nodes = (node(name, cpu="1") for name in ("node-1", "node-2"))
+    candidates = decided(release, snapshot(*nodes, *gang, groups=[pod_group("gang")])).candidates
+    return len(candidates["node-1"].victims.pods)
+
+
+def filters_a_member_without_lower_pods(release: Release) -> bool:
+    cluster = snapshot(node(cpu="1"), pod("low", on="node-1", cpu="1"))
+    member, rules = replace(PREEMPTOR, group="gang"), SchedulerRules(release)
+    return bool(filter_with_terminating_pods(member, cluster, rules, ["node-1"]).feasible)
+
+
 NOBODY = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
 CLAIMS = "no new claims to deallocate, "
 SHORT = "0/1 nodes are available: 1 Insufficient cpu. "
@@ -231,6 +245,10 @@ CHANGES = [
         since=(
             " preemption: found a potential placement for pod on node node-1, preempting 1 victims"
         ),
+    ),
+    Change("evicts_units", 38, victims_of_a_gang, before=1, since=2),
+    Change(
+        "simulates_pod_groups", 38, filters_a_member_without_lower_pods, before=False, since=True
     ),
     Change("pdb_violation_count", 37, broken_budgets({"tier": "front"}, WEB), before=2, since=1),
     Change("empty_selector", 38, broken_budgets({}), before=0, since=2),
