@@ -52,7 +52,8 @@ class PodResources:
     """A pod's containers, its init containers in order, and the resources of the pod as a whole.
 
     ``pod_level`` is spec.resources.requests; ``pod_actuated`` and ``pod_allocated`` are the same in
-    the status; ``resize_infeasible``: the kubelet cannot grant the resize that the spec requests.
+    the status; ``resize_infeasible``: the kubelet cannot grant the resize that the spec requests,
+    by its condition; ``resize_status_infeasible``: by status.resize, which counts before 1.33.
     """
 
     containers: tuple[ContainerRequests, ...] = ()
@@ -62,6 +63,7 @@ class PodResources:
     pod_actuated: Amounts | None = None
     pod_allocated: Amounts | None = None
     resize_infeasible: bool = False
+    resize_status_infeasible: bool = False
 
 
 _POD_LEVEL_RESIZE = FeatureGate.IN_PLACE_POD_LEVEL_RESOURCES_VERTICAL_SCALING
@@ -157,10 +159,26 @@ def _container_requests(pod: PodResources, release: Release) -> Amounts:
     match release.status_resources:
         case StatusResources.IGNORED:
             return _aggregate(pod, _spec, _spec)
+        case StatusResources.ALLOCATED:
+            return _aggregate(pod, lambda c: _larger_of_two(c, c.allocated, pod), _spec)
+        case StatusResources.ACTUATED:
+            return _aggregate(pod, lambda c: _larger_of_two(c, _actuated(c), pod), _spec)
         case StatusResources.PER_CONTAINER:
             return _aggregate(pod, lambda c: _larger_of_container(c, pod), _spec)
         case StatusResources.PER_POD:
             return _larger_of_sums(pod, release)
+
+
+def _larger_of_two(
+    container: ContainerRequests, reported: Amounts | None, pod: PodResources
+) -> Amounts:
+    if reported is None or container.restartable:
+        return container.spec
+    return reported if pod.resize_status_infeasible else _largest((container.spec, reported))
+
+
+def _actuated(container: ContainerRequests) -> Amounts | None:
+    return container.actuated or NO_AMOUNTS if container.reported else None
 
 
 def _larger_of_container(container: ContainerRequests, pod: PodResources) -> Amounts:

@@ -35,6 +35,8 @@ class StatusResources(Enum):
     """Whether the resources in a running pod's status count beside its spec (in-place resize)."""
 
     IGNORED = "spec only"
+    ALLOCATED = "the larger of the spec and what is allocated, for each app container"
+    ACTUATED = "the larger of the spec and what is in force, for each app container"
     PER_CONTAINER = "the larger of both for each container"
     PER_POD = "the larger of both sums"
 
@@ -109,6 +111,10 @@ def _release(minor: int, settings: Mapping[str, bool]) -> Release:
         status_resources=(
             StatusResources.IGNORED
             if FeatureGate.IN_PLACE_POD_VERTICAL_SCALING not in gates
+            else StatusResources.ALLOCATED
+            if minor < 32
+            else StatusResources.ACTUATED
+            if minor < 33
             else StatusResources.PER_CONTAINER
             if minor < 37
             else StatusResources.PER_POD

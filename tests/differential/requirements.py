@@ -155,6 +155,8 @@ def resized(draw: Random, containers: Sequence[Document]) -> Document:
         "containerStatuses": [{"name": each["name"], **reported} for each in containers]
     }
     reason = draw.choice(("Deferred", "Infeasible", None))
+    if draw.random() < 0.5:
+        status["resize"] = draw.choice(("InProgress", "Infeasible"))
     if reason is not None:
         pending = {"type": "PodResizePending", "status": "True", "reason": reason}
         status["conditions"] = [pending]

@@ -204,6 +204,7 @@ class PodStatusV1(Struct):
     startTime: datetime | None = None
     containerStatuses: list[ContainerStatusV1] | None = None
     initContainerStatuses: list[ContainerStatusV1] | None = None
+    resize: str | None = None
     resources: ResourceRequirementsV1 | None = None
     allocatedResources: ResourceList | None = None
     resourceClaimStatuses: list[PodResourceClaimStatusV1] | None = None

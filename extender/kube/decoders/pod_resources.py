@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.typed_decoder import amounts_of, reported_amounts
 from policies.kubernetes.pod_requests import Amounts, ContainerRequests, PodResources
+
+_INFEASIBLE: Final = "Infeasible"
 
 
 def pod_resources(spec: core_v1_types.PodSpecV1, status: core_v1_types.PodStatusV1) -> PodResources:
@@ -23,6 +25,7 @@ def pod_resources(spec: core_v1_types.PodSpecV1, status: core_v1_types.PodStatus
         pod_actuated=reported_amounts("status.resources", in_force.requests if in_force else None),
         pod_allocated=reported_amounts("status.allocatedResources", status.allocatedResources),
         resize_infeasible=_is_resize_infeasible(status.conditions or ()),
+        resize_status_infeasible=status.resize == _INFEASIBLE,
     )
 
 
@@ -58,7 +61,7 @@ def _all_containers(spec: PodResourceFields) -> Iterable[core_v1_types.Container
 
 def _is_resize_infeasible(conditions: Iterable[core_v1_types.PodConditionV1]) -> bool:
     pending = next((c for c in conditions if c.type == "PodResizePending"), None)
-    return pending is not None and pending.reason == "Infeasible"
+    return pending is not None and pending.reason == _INFEASIBLE
 
 
 def _containers(

@@ -19,7 +19,7 @@ from policies.kubernetes.pod_requests import (
     pod_requests,
 )
 from policies.kubernetes.quantity import NANOS
-from policies.kubernetes.releases import NEWEST, RELEASES
+from policies.kubernetes.releases import NEWEST, RELEASES, release
 from policies.kubernetes.snapshot import Resources
 
 MILLI = 10**6
@@ -171,6 +171,41 @@ RULES: Mapping[str, tuple[PodResources, Mapping[str, int]]] = {
         {"1.30": 100},
     ),
 }
+
+
+ALPHA: Mapping[str, tuple[PodResources, Mapping[str, int]]] = {
+    "what is allocated, later what is in force, counts if it is more": (
+        PodResources((resized(100, allocated=200, actuated=300),)),
+        {"1.30": 200, "1.32": 300},
+    ),
+    "it does not count if it is less": (
+        PodResources((resized(900, allocated=200, actuated=300),)),
+        {"1.30": 900, "1.32": 900},
+    ),
+    "an allocation counts without resources in force only as long as it is read": (
+        PodResources((ContainerRequests(cpu(100), allocated=cpu(200)),)),
+        {"1.30": 200, "1.32": 100},
+    ),
+    "a sidecar's status does not count": (
+        PodResources((STEADY,), (resized(100, allocated=500, actuated=500, restartable=True),)),
+        {"1.30": 150, "1.32": 150},
+    ),
+    "an infeasible resize by the condition counts": (
+        PodResources((resized(900, allocated=100, actuated=200),), resize_infeasible=True),
+        {"1.30": 900, "1.32": 900},
+    ),
+    "an infeasible resize by status.resize does not": (
+        PodResources((resized(900, allocated=100, actuated=200),), resize_status_infeasible=True),
+        {"1.30": 100, "1.32": 200},
+    ),
+}
+
+
+@pytest.mark.parametrize(("resources", "totals"), ALPHA.values(), ids=ALPHA)
+def test_resizes_behind_the_alpha_gate(resources: PodResources, totals: Mapping[str, int]) -> None:
+    rules = {each: release(each, {"InPlacePodVerticalScaling": True}) for each in totals}
+    assert {each: pod_requests(resources, rules[each]).milli_cpu for each in totals} == totals
+    assert rules["1.30"].status_resources is release("1.31", {"AllAlpha": True}).status_resources
 
 
 @pytest.mark.parametrize("release", list(RELEASES))

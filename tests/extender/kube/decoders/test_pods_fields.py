@@ -210,6 +210,19 @@ def test_an_infeasible_resize_is_read_from_its_condition(
     assert decode(document, "1.36").requests.milli_cpu == milli_cpu
 
 
+@pytest.mark.parametrize(("resize", "milli_cpu"), [("Infeasible", 200), ("Deferred", 900)])
+def test_an_infeasible_resize_is_read_from_the_status_in_1_32(resize: str, milli_cpu: int) -> None:
+    document = pod_json(
+        containers=[container_json("main", {"cpu": "900m"})],
+        status={
+            "resize": resize,
+            "containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "200m"}}}],
+        },
+    )
+    rules = release("1.32", {"InPlacePodVerticalScaling": True})
+    assert decode_pod(encoded(document), rules).requests.milli_cpu == milli_cpu
+
+
 @pytest.mark.parametrize(
     ("release", "milli_cpu"), [("1.33", 100), ("1.34", 1000), ("1.35", 1000), ("1.36", 3000)]
 )
