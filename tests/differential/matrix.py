@@ -22,8 +22,7 @@ GATE_SETS: Final[Mapping[str, Sequence[str]]] = {
     "InPlacePodVerticalScaling=true": ("1.30", "1.32"),
     "PodLevelResources=true": ("1.32",),
     "PodLevelResources=false": ("1.34",),
-    "PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false": ("1.36", "1.37"),
-    "NodeDeclaredFeatures=false": ("1.36",),
+    "PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false": ("1.36",),
     "TaintTolerationComparisonOperators=true": ("1.36", "1.37"),
 }
 """Settings of feature gates → the releases that are compared with them."""
