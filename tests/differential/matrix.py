@@ -61,7 +61,7 @@ def table(results: Sequence[Cell]) -> str:
 
 def write_table(results: Sequence[Cell], page: Path = PAGE) -> None:
     """Write the table between the markers of a page."""
-    text = table(results)
+    text = f"\n{table(results)}\n"
     page.write_text(_BLOCK.sub(lambda _: text, page.read_text()))
 
 

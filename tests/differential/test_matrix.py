@@ -18,8 +18,8 @@ def test_the_table_has_a_row_for_each_release_and_replaces_the_earlier_one(tmp_p
     lines = page.read_text().splitlines()
     assert lines[:2] == ["before", "<!-- matrix -->"]
     assert lines[-2:] == ["<!-- end of matrix -->", "after"]
-    assert [line.count("compared 1,200, differ 0") for line in lines[4:-2]] == [1] * 5
-    assert lines[4].startswith("| 1.30.14 | compared 1,200, differ 0 |  |")
+    assert [line.count("compared 1,200, differ 0") for line in lines[5:-3]] == [1] * 5
+    assert lines[5].startswith("| 1.30.14 | compared 1,200, differ 0 |  |")
 
 
 def test_settings_of_gates_are_booleans() -> None:
