@@ -33,7 +33,7 @@ from policies.kubernetes.feature_gates import FeatureGate
 
 MAX_RESULTS: Final = 32
 """The maximum number of devices of one claim (AllocationResultsMaxSize)."""
-MAX_STEPS: Final = 20_000
+MAX_STEPS: Final = 5_000
 """The maximum number of devices that one search tries; a longer search is unknown."""
 
 _BLOCKING = ("NoSchedule", "NoExecute")

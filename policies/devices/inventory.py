@@ -8,6 +8,7 @@ device. So a search runs once for each *shape* of a node's pools.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -70,6 +71,7 @@ class Shapes:
         self._attributes = sorted(attributes)
         self._numbers: dict[object, int] = {}
         self._by_node: dict[str, tuple[Node, NodePools]] = {}
+        self._grouped: tuple[Mapping[PoolId, PoolUse], Sequence[Node], array[int]] | None = None
 
     def of(self, node: Node) -> NodePools:
         """Return the pools of ``node``."""
@@ -82,6 +84,19 @@ class Shapes:
         found = NodePools(number, pools, tuple(pool.id for pool in pools))
         self._by_node[node.name] = (node, found)
         return found
+
+    def groups(self, nodes: Sequence[Node], uses: Mapping[PoolId, PoolUse]) -> array[int]:
+        """Return for each node the number of its group: all of a group have the same result."""
+        known = self._grouped
+        if known is None or known[0] is not uses or known[1] != nodes:
+            numbers: dict[object, int] = {}
+            found = array("q")
+            for node in nodes:
+                shape, _, ids = self.of(node)
+                key = shape, *[uses.get(each, UNUSED) for each in ids]
+                found.append(numbers.setdefault(key, len(numbers)))
+            known = self._grouped = uses, nodes, found
+        return known[2]
 
     def _content(self, pool: Pool) -> object:
         driver = pool.id.driver
@@ -115,6 +130,10 @@ class DeviceSearch:
         if verdict is None:
             verdict = self._verdicts[key] = allocate(self.claims, found.pools, uses, self.gates)
         return verdict
+
+    def groups(self, nodes: Sequence[Node]) -> array[int]:
+        """See :meth:`Shapes.groups`."""
+        return self.shapes.groups(nodes, self.uses)
 
 
 def device_search(

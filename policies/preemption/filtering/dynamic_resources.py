@@ -13,7 +13,7 @@ objects are unknown. It passes filtering, and preemption does not choose it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from policies.devices.allocator import Outcome, PlannedClaim, plan_claim
@@ -148,10 +148,9 @@ class DevicesFilter(NodeOnlyPlugin):
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Return why the pod's devices cannot be used on ``node``."""
-        return self.refuse_node(node.node)
+        return self._refuse(node.node)
 
-    def refuse_node(self, node: Node) -> Rejection | None:
-        """Do the same as ``refuse``: the pods of a node do not matter."""
+    def _refuse(self, node: Node) -> Rejection | None:
         extended: frozenset[str] = frozenset()
         if self._devices.delegated:
             if self._left_over:
@@ -161,9 +160,7 @@ class DevicesFilter(NodeOnlyPlugin):
                 return _NO_SUCH_RESOURCE
         if not self._allocates and not extended:
             return self._elsewhere(node)
-        if extended not in self._searches:
-            self._searches[extended] = self._devices.search(extended)
-        search = self._searches[extended]
+        search = self._search(extended)
         if isinstance(search, str):
             return self._elsewhere(node) or _undecided(search)
         verdict = search.verdict(node)
@@ -171,6 +168,28 @@ class DevicesFilter(NodeOnlyPlugin):
             return _NO_DEVICES
         unknown = verdict.detail or self._unknown_use
         return self._elsewhere(node) or (_undecided(unknown) if unknown else None)
+
+    @property
+    def delegated(self) -> frozenset[str]:
+        """The extended resources that devices may back."""
+        return self._devices.delegated
+
+    def groups(self, nodes: Sequence[Node]) -> Sequence[int] | None:
+        """Return for each node the number of a group; None if each node has to be evaluated.
+
+        Nodes of a group that lack the same delegated resources have the same result.
+        """
+        requested = self._devices.pod.requests.scalars
+        others = {name for name, amount in requested.items() if amount} - self.delegated
+        if self._reachable or any(is_backed_by_devices(name) for name in others):
+            return None
+        search = self._search(self.delegated)
+        return [0] * len(nodes) if isinstance(search, str) else search.groups(nodes)
+
+    def _search(self, extended: frozenset[str]) -> DeviceSearch | str:
+        if extended not in self._searches:
+            self._searches[extended] = self._devices.search(extended)
+        return self._searches[extended]
 
     def _are_known(self, node: Node) -> Iterator[bool]:
         """Yield for each extended resource whether devices, or the node, have it at all."""

@@ -267,7 +267,7 @@ _VECTORIZED_FILTERS: Mapping[
     NodeVolumeLimits: volume_filters.vectorize_node_volume_limits,
     VolumeBinding: volume_filters.vectorize_node_local,
     VolumeZone: volume_filters.vectorize_node_local,
-    DynamicResources: volume_filters.vectorize_node_local,
+    DynamicResources: volume_filters.vectorize_dynamic_resources,
     NodeDeclaredFeatures: lambda _, asked: static_node_filters.vectorize_node_declared_features(
         asked
     ),

@@ -8,19 +8,21 @@ all rows where such pods cannot matter; the other rows are reference rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import TRAITS
 from policies.preemption.filtering import Filter, FilterPlugin
+from policies.preemption.filtering.dynamic_resources import DevicesFilter
 from policies.preemption.filtering.framework import NodeFilter
 from policies.preemption.filtering.node_volume_limits import VolumeLimitsFilter
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
 from policies.preemption.vectorized.framework import FilterInput, VectorizedFilter
 from policies.preemption.vectorized.row_view import RowView, any_by_row
-from policies.preemption.vectorized.status import RowStatuses
+from policies.preemption.vectorized.status import FITS, RowStatuses
 
 
 def vectorize_node_local(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
@@ -31,6 +33,16 @@ def vectorize_node_local(each: Filter, filter_input: FilterInput) -> VectorizedF
     if prepared.plugin is None:
         return VectorizedFilter()
     return VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input),))
+
+
+def vectorize_dynamic_resources(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
+    """Return the vectorized DynamicResources, which evaluates one node of each group."""
+    prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
+    if not isinstance(prepared.plugin, DevicesFilter):
+        return vectorize_node_local(each, filter_input)
+    for name in prepared.plugin.delegated:
+        filter_input.columns.ensure_resource(name)
+    return VectorizedFilter((DevicesConstraint(prepared.plugin, filter_input),))
 
 
 def vectorize_volume_restrictions(
@@ -99,6 +111,47 @@ class NodeLocalConstraint:
         if row not in self._cache:
             self._cache[row] = self.plugin.refuse(self.filter_input.columns.states[row])
         return self._cache[row]
+
+
+@dataclass(frozen=True)
+class DevicesConstraint:
+    """The devices of a pod; nodes with equal devices have the same result."""
+
+    plugin: DevicesFilter
+    filter_input: FilterInput
+
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Set the plugin's status on the rows that still fit."""
+        fits = np.flatnonzero(statuses.fits)
+        if not len(fits):
+            return
+        groups = self._groups
+        if groups is None:
+            NodeLocalConstraint(self.plugin, self.filter_input).evaluate(view, statuses)
+            return
+        rows = view.numbers[fits]
+        _, first, places = np.unique(groups[rows], return_index=True, return_inverse=True)
+        states = self.filter_input.columns.states
+        found = [self.plugin.refuse(states[row]) for row in rows[first].tolist()]
+        codes = [FITS if each is None else statuses.rejections.code(each) for each in found]
+        statuses.codes[fits] = np.array(codes, np.int32)[places]
+
+    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
+        """Return None: pods that are added back cannot matter."""
+        return
+
+    @cached_property
+    def _groups(self) -> Ints | None:
+        """The group of each row and the delegated resources that its node lacks, as one number."""
+        columns = self.filter_input.columns
+        found = self.plugin.groups([state.node for state in columns.states])
+        if found is None:
+            return None
+        groups: Ints = np.array(found, np.int64)
+        for name in sorted(self.plugin.delegated):
+            allocatable = columns.nodes.allocatable[columns.nodes.resources[name]]
+            groups = 2 * groups + (allocatable[: len(groups)] == 0)
+        return groups
 
 
 @dataclass(frozen=True)

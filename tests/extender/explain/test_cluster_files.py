@@ -331,3 +331,41 @@ def test_more_pods_than_there_are_cannot_be_deleted(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named() -> None:
     with pytest.raises(ManifestError, match=r"none\.json: cannot be read"):
         load_replica_set_pods(["none.json"], "default/web", 0)
+
+
+def test_an_extended_resource_is_found_among_the_devices_of_the_files(tmp_path: Path) -> None:
+    api = {"apiVersion": "resource.k8s.io/v1"}
+    published = {
+        **api,
+        "kind": "ResourceSlice",
+        "metadata": {"name": "node-1-gpus"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1},
+            "nodeName": "node-1",
+            "devices": [{"name": "gpu-0"}],
+        },
+    }
+    device_class = {
+        **api,
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {
+            "selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}],
+            "extendedResourceName": "example.com/gpu",
+        },
+    }
+    held = {"driver": "gpu.example.com", "pool": "node-1", "device": "gpu-1"}
+    claim = {
+        **api,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "held", "namespace": "default"},
+        "status": {"allocation": {"devices": {"results": [held]}}},
+    }
+    wanted = {"requests": {"example.com/gpu": "1"}}
+    asking = pod_json("asking", spec={"containers": [{"name": "main", "resources": wanted}]})
+    nodes = node_json("node-1"), node_json("node-2")
+    cluster = cluster_of(tmp_path, *nodes, published, device_class, claim)
+    decision = decide_filter(pod_of(tmp_path, cluster, asking), cluster.snapshot)
+    assert decision.feasible == ("node-1",)
+    assert str(decision.rejected["node-2"]) == "cannot allocate all claims"
