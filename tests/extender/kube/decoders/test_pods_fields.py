@@ -9,7 +9,7 @@ import pytest
 
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.pods import decode_pod
-from policies.kubernetes.releases import NEWEST, RELEASES
+from policies.kubernetes.releases import NEWEST, RELEASES, release
 from policies.kubernetes.selectors import LabelSelector, Requirement, Toleration
 from policies.kubernetes.snapshot import AffinityTerm, HostPort, Pod, Resources
 from policies.kubernetes.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
