@@ -13,19 +13,16 @@ a refusal here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
 from policies.devices.constraints import allows, consumed_capacity, find_attribute
-from policies.devices.expressions import Selector, compile_selector
+from policies.devices.planning import PlannedClaim, PlannedRequest
 from policies.devices.pools import Pool
 from policies.kubernetes.devices import (
     Attribute,
     AttributeType,
     Device,
-    DeviceClass,
-    DeviceConstraint,
     DeviceRequest,
     PoolUse,
 )
@@ -52,53 +49,6 @@ class Verdict(NamedTuple):
 
     outcome: Outcome
     detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRequest:
-    """A request, or an alternative of one, with the selectors of its class and its own."""
-
-    names: frozenset[str]
-    request: DeviceRequest
-    selectors: tuple[Selector, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedClaim:
-    """A claim to allocate: the alternatives of each request, and its constraints."""
-
-    requests: tuple[tuple[PlannedRequest, ...], ...]
-    constraints: tuple[DeviceConstraint, ...] = ()
-
-    def attributes(self) -> Iterator[str]:
-        """Return the names of the attributes that the search reads, as ``domain/name``."""
-        for each in (planned for group in self.requests for planned in group):
-            for selector in each.selectors:
-                yield from selector.attributes
-        yield from (each.attribute for each in self.constraints)
-
-
-def plan_claim(
-    requests: Sequence[DeviceRequest],
-    constraints: Sequence[DeviceConstraint],
-    classes: Mapping[str, DeviceClass],
-) -> PlannedClaim:
-    """Prepare a claim for the search. Every class of its requests is in ``classes``."""
-    return PlannedClaim(
-        tuple(
-            tuple(_planned(request, each, classes) for each in request.alternatives())
-            for request in requests
-        ),
-        tuple(constraints),
-    )
-
-
-def _planned(
-    parent: DeviceRequest, each: DeviceRequest, classes: Mapping[str, DeviceClass]
-) -> PlannedRequest:
-    full = {parent.name} if each is parent else {parent.name, f"{parent.name}/{each.name}"}
-    expressions = (*classes[each.device_class].selectors, *each.selectors)
-    return PlannedRequest(frozenset(full), each, tuple(map(compile_selector, expressions)))
 
 
 def allocate(

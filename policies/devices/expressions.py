@@ -19,29 +19,22 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
+from policies.devices.cel_functions import (
+    COMPARISONS,
+    FUNCTIONS,
+    METHODS,
+    UNKNOWN,
+    CelQuantity,
+    Value,
+    contains,
+    negate,
+    parse_version,
+)
 from policies.kubernetes.devices import AttributeType, Device
-from policies.kubernetes.quantity import QuantityError, parse_quantity
+from policies.kubernetes.quantity import QuantityError
 
-
-class _Quantity(NamedTuple):
-    nanos: int
-
-
-class _Version(NamedTuple):
-    major: int
-    minor: int
-    patch: int
-
-
-class _Unknown:
-    """The value of an expression that is not supported, or that fails."""
-
-
-UNKNOWN: Final = _Unknown()
-
-Value: TypeAlias = "str | int | bool | _Quantity | _Version | _Unknown | tuple[Value, ...]"
 Evaluate: TypeAlias = "Callable[[str, Device], Value]"
 
 
@@ -76,10 +69,6 @@ _TOKEN: Final = re.compile(
     |(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<op>&&|\|\||[=!<>]=|[<>!.,()\[\]-]))""",
     re.VERBOSE | re.ASCII,
 )
-_PLAIN_PATTERN: Final = re.compile(
-    r"(?:[\w \-:/,=@#%&~<>.*+?|^$]|\\[.\-+*?|()\[\]\\/dws])*", re.ASCII
-)
-_VERSION: Final = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)", re.ASCII)
 _RESERVED: Final = frozenset(("true", "false", "null", "in"))
 
 
@@ -114,16 +103,16 @@ class _Parser:
         left = self._unary()
         for operator in ("==", "!=", "<=", ">=", "<", ">"):
             if self._accept(operator):
-                return _apply(_COMPARISONS[operator], (left, self._unary()))
+                return _apply(COMPARISONS[operator], (left, self._unary()))
         if not self._accept("in"):
             return left
         if self._peek("device"):
             return self._has_key()
-        return _apply(_contains, (left, self._unary()))
+        return _apply(contains, (left, self._unary()))
 
     def _unary(self) -> Evaluate:
         if self._accept("!"):
-            return _apply(_negate, (self._unary(),))
+            return _apply(negate, (self._unary(),))
         if self._accept("-"):
             literal = self._take()
             if not literal.isdecimal():
@@ -134,7 +123,7 @@ class _Parser:
     def _member(self) -> Evaluate:
         value = self._primary()
         while self._accept("."):
-            method = _METHODS.get(self._take())
+            method = METHODS.get(self._take())
             if method is None:
                 raise _UnsupportedError
             value = _apply(method, (value, *self._arguments("(", ")")))
@@ -156,8 +145,8 @@ class _Parser:
             exists, _ = self._field()
             self._expect(")")
             return exists
-        if word in _FUNCTIONS:
-            return _apply(_FUNCTIONS[word], self._arguments("(", ")"))
+        if word in FUNCTIONS:
+            return _apply(FUNCTIONS[word], self._arguments("(", ")"))
         return _constant(_literal(word))
 
     def _arguments(self, opening: str, closing: str) -> Sequence[Evaluate]:
@@ -299,75 +288,6 @@ def _absorbing(left: Evaluate, right: Evaluate, *, absorbing: bool) -> Evaluate:
     return evaluate
 
 
-def _negate(value: Value) -> Value:
-    return not value if isinstance(value, bool) else UNKNOWN
-
-
-def _equal(left: Value, right: Value) -> bool:
-    # In Python True equals 1; in CEL values of different types are different.
-    return type(left) is type(right) and left == right
-
-
-def _contains(item: Value, items: Value) -> Value:
-    if not isinstance(items, tuple) or isinstance(items, _Quantity | _Version):
-        return UNKNOWN
-    return any(_equal(item, each) for each in items)
-
-
-def _compare(left: Value, right: Value) -> int | None:
-    """Return the sign of the difference of two values of one ordered type, None for others."""
-    if type(left) is not type(right) or not isinstance(left, str | int | _Quantity | _Version):
-        return None
-    return (left > right) - (left < right)  # type: ignore[operator]
-
-
-def _ordered(holds: Callable[[int], bool]) -> Callable[[Value, Value], Value]:
-    def compare(left: Value, right: Value) -> Value:
-        found = _compare(left, right)
-        primitive = isinstance(left, str | int)
-        return UNKNOWN if found is None or not primitive else holds(found)
-
-    return compare
-
-
-def _method(holds: Callable[[int], Value]) -> Callable[[Value, Value], Value]:
-    def compare(left: Value, right: Value) -> Value:
-        found = _compare(left, right)
-        return UNKNOWN if found is None or isinstance(left, str | int) else holds(found)
-
-    return compare
-
-
-def _of_texts(function: Callable[[str, str], bool]) -> Callable[[Value, Value], Value]:
-    def call(left: Value, right: Value) -> Value:
-        texts = isinstance(left, str) and isinstance(right, str)
-        return function(left, right) if texts else UNKNOWN  # type: ignore[arg-type]
-
-    return call
-
-
-def _matches(text: Value, pattern: Value) -> Value:
-    # Only patterns that mean the same in RE2 and in Python.
-    if not isinstance(text, str) or not isinstance(pattern, str):
-        return UNKNOWN
-    if _PLAIN_PATTERN.fullmatch(pattern) is None:
-        return UNKNOWN
-    return re.search(pattern, text, re.ASCII) is not None
-
-
-def _quantity(text: Value) -> Value:
-    return _Quantity(parse_quantity(text)) if isinstance(text, str) else UNKNOWN
-
-
-def _version(text: Value) -> Value:
-    match = _VERSION.fullmatch(text) if isinstance(text, str) else None
-    return UNKNOWN if match is None else _Version(*map(int, match.groups()))
-
-
-def _lower(text: Value) -> Value:
-    return text.lower() if isinstance(text, str) and text.isascii() else UNKNOWN
-
-
 def stored_names(name: str, driver: str) -> tuple[str, ...]:
     """Return the names under which a driver may publish ``domain/name``.
 
@@ -381,9 +301,12 @@ def _attribute(driver: str, device: Device, name: str) -> Value | None:
     for stored in stored_names(name, driver):
         found = device.attributes.get(stored)
         if found is not None:
-            unsupported = found.type is AttributeType.UNSUPPORTED
-            version = found.type is AttributeType.VERSION
-            return UNKNOWN if unsupported else _version(found.value) if version else found.value
+            match found.type:
+                case AttributeType.UNSUPPORTED:
+                    return UNKNOWN
+                case AttributeType.VERSION:
+                    return parse_version(found.value)
+            return found.value
     return None
 
 
@@ -391,28 +314,8 @@ def _capacity(driver: str, device: Device, name: str) -> Value | None:
     for stored in stored_names(name, driver):
         found = device.capacity.get(stored)
         if found is not None:
-            return _Quantity(found.value)
+            return CelQuantity(found.value)
     return None
 
 
 _READERS: Final = {"attributes": _attribute, "capacity": _capacity}
-_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {"quantity": _quantity, "semver": _version}
-_COMPARISONS: Final[dict[str, Callable[..., Value]]] = {
-    "==": _equal,
-    "!=": lambda left, right: not _equal(left, right),
-    "<": _ordered(lambda sign: sign < 0),
-    "<=": _ordered(lambda sign: sign <= 0),
-    ">": _ordered(lambda sign: sign > 0),
-    ">=": _ordered(lambda sign: sign >= 0),
-}
-_METHODS: Final[dict[str, Callable[..., Value]]] = {
-    "compareTo": _method(lambda sign: sign),
-    "isGreaterThan": _method(lambda sign: sign > 0),
-    "isLessThan": _method(lambda sign: sign < 0),
-    "startsWith": _of_texts(str.startswith),
-    "endsWith": _of_texts(str.endswith),
-    "contains": _of_texts(str.__contains__),
-    "matches": _matches,
-    "lowerAscii": _lower,
-}
-"""Methods by name; those that compare are of quantities and versions."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
-from policies.devices.allocator import PlannedClaim, Verdict, allocate
+from policies.devices.allocator import Verdict, allocate
 from policies.devices.constraints import find_attribute
+from policies.devices.planning import PlannedClaim
 from policies.devices.pools import Pool, PublishedDevices
 from policies.kubernetes.devices import (
     UNUSED,

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from policies.devices.allocator import Outcome, PlannedClaim, plan_claim
+from policies.devices.allocator import Outcome
 from policies.devices.inventory import DeviceSearch, backing_classes, device_search
+from policies.devices.planning import PlannedClaim, plan_claim
 from policies.kubernetes.devices import DeviceRequest
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.pod_requests import is_backed_by_devices

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from policies import release
-from policies.devices import allocator
 from policies.devices.allocator import Outcome
 from policies.devices.inventory import device_search
+from policies.devices.planning import plan_claim
 from policies.kubernetes.devices import (
     Attribute,
     AttributeType,
@@ -42,8 +42,7 @@ def outcome(
     rules = release("1.37", gates)
     waiting = (each for each in storage.devices.values() if not each.allocated)
     planned = [
-        allocator.plan_claim(each.requests, each.constraints, storage.device_classes)
-        for each in waiting
+        plan_claim(each.requests, each.constraints, storage.device_classes) for each in waiting
     ]
     search = device_search(planned, storage, rules.gates)
     return search.verdict(node(on, labels=labels)).outcome
