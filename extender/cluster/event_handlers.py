@@ -1,9 +1,10 @@
 """The watched kinds: how each is decoded, and which store of the scheduler cache it fills.
 
 This is upstream's addAllEventHandlers (pkg/scheduler/eventhandlers.go). Services and controllers
-are watched only if a configured filter reads them. Objects behind volumes and device claims are
-watched as far as the release's filters read them, and only if the server permits it: without them,
-the pods that they concern are not evaluated.
+are watched only if a configured filter reads them, pod groups only if the release's preemption
+reads them. Objects behind volumes and device claims are watched as far as the release's filters
+read them. Pod groups and these objects are watched only if the server permits it: without them, the
+pods that they concern are not evaluated, and nodes with pods of pod groups are not chosen.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from extender.cluster.pod_groups import PodGroupReflector, PodGroupStores
 from extender.cluster.readiness import InformerState
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStores
@@ -22,6 +24,7 @@ from extender.kube.decoders.cluster_objects import (
     decode_namespace,
     decode_node,
 )
+from extender.kube.decoders.pod_groups import decode_composite_pod_group, decode_pod_group
 from extender.kube.decoders.pods import decode_pod
 from extender.kube.decoders.typed_decoder import Decode, Unreadable, tolerant_decoder
 from extender.kube.informers.reflector import (
@@ -92,7 +95,24 @@ def build_reflectors(
         for kind, resource in _WORKLOAD_RESOURCES.items():
             decode = WORKLOAD_DECODERS[kind]
             reflectors.append(builder.build(resource, kind, decode, cluster.workloads[kind]))
-    return dict([*reflectors, *_storage_reflectors(context, cluster.storage, rules.release)])
+    return dict(
+        [
+            *reflectors,
+            *_storage_reflectors(context, cluster.storage, rules.release),
+            *_pod_group_reflectors(context, cluster.pod_groups, rules.release),
+        ]
+    )
+
+
+def _pod_group_reflectors(
+    context: ReflectorContext, stores: PodGroupStores, release: Release
+) -> Iterator[tuple[str, InformerState]]:
+    build = _ReflectorBuilder(context, PodGroupReflector).build
+    if release.evicts_units or release.simulates_pod_groups:
+        yield build(resources.POD_GROUPS, "PodGroup", decode_pod_group, stores.groups)
+        if FeatureGate.COMPOSITE_POD_GROUP in release.gates:
+            composite = resources.COMPOSITE_POD_GROUPS, "CompositePodGroup"
+            yield build(*composite, decode_composite_pod_group, stores.composites)
 
 
 def _storage_reflectors(

@@ -99,6 +99,9 @@ class PodStore:
         self._unread_on: dict[str, dict[str, Unreadable]] = {}
         self._repelling: dict[str, Pod] = {}
         self._repelling_view: tuple[Pod, ...] | None = ()
+        self._members: dict[str, dict[str, Pod]] = {}
+        self._stale_groups: set[str] = set()
+        self._members_view: Mapping[str, tuple[Pod, ...]] = {}
         self.by_key: dict[str, Pod | Unreadable] = {}
         self.pending: dict[str, Pod] = {}
 
@@ -107,6 +110,16 @@ class PodStore:
         if self._repelling_view is None:
             self._repelling_view = tuple(self._repelling.values())
         return self._repelling_view
+
+    def group_members(self) -> Mapping[str, tuple[Pod, ...]]:
+        """Return the bound pods of each PodGroup; the same mapping if none has changed."""
+        if self._stale_groups:
+            view = dict(self._members_view)
+            for group in self._stale_groups:
+                view[group] = tuple(self._members.get(group, {}).values())
+            self._members_view = {group: pods for group, pods in view.items() if pods}
+            self._stale_groups.clear()
+        return self._members_view
 
     def node_state(self, node: Node) -> NodeState:
         """Return the state of ``node``: its pods, nominated pods, and undecoded pods."""
@@ -162,6 +175,10 @@ class PodStore:
             if pod.anti_affinity:
                 self._repelling[pod.key] = pod
                 self._repelling_view = None
+            if pod.group:
+                group = f"{pod.namespace}/{pod.group}"
+                self._members.setdefault(group, {})[pod.key] = pod
+                self._stale_groups.add(group)
             return
         self.pending[pod.uid] = pod
         if pod.nominated_node is not None:
@@ -187,7 +204,16 @@ class PodStore:
             self.pending.pop(old.uid, None)
             self._take(self._on, old.node_name, key)
             self._take(self._nominated_to, old.nominated_node, key)
+            if old.group:
+                self._leave_group(f"{old.namespace}/{old.group}", key)
         return old
+
+    def _leave_group(self, group: str, key: str) -> None:
+        members = self._members.get(group, {})
+        if members.pop(key, None) is not None:
+            self._stale_groups.add(group)
+            if not members:
+                del self._members[group]
 
     def _put(self, index: dict[str, dict[str, P]], node: str, key: str, pod: P) -> None:
         index.setdefault(node, {})[key] = pod

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
 from extender.cluster.object_stores import ObjectStore, PodStore, WorkloadIndex
+from extender.cluster.pod_groups import PodGroupStores
 from extender.cluster.storage_stores import StorageStores
 from extender.kube.decoders.cluster_objects import Namespace
 from policies.kubernetes.default_selector import WORKLOAD_KINDS, PodSelectingObject
@@ -73,6 +74,7 @@ class SchedulerCache:
             for kind in WORKLOAD_KINDS
         }
         self.storage = StorageStores(self._mark_storage)
+        self.pod_groups = PodGroupStores(self._mark_changed)
 
     @property
     def assumed_count(self) -> int:
@@ -87,6 +89,7 @@ class SchedulerCache:
             "poddisruptionbudgets": len(self.budgets.by_key),
             "namespaces": len(self.namespaces.by_key),
             **self.storage.object_counts(),
+            **self.pod_groups.object_counts(),
         }
 
     def assume(self, assumed: AssumedPreemption) -> None:
@@ -138,6 +141,8 @@ class SchedulerCache:
             pods_with_anti_affinity=repelling,
             workloads=self._selecting.view(),
             storage=self.storage.storage(),
+            pod_groups=self.pod_groups.pod_groups(),
+            group_members=self.pods.group_members(),
             generation=self._current.generation + 1,
         )
 

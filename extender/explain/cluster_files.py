@@ -26,6 +26,7 @@ from extender.kube.decoders.manifests import (
     decode_manifests,
     read_manifests,
 )
+from extender.kube.decoders.pod_groups import decode_composite_pod_group, decode_pod_group
 from extender.kube.decoders.pods import decode_undefaulted_pod
 from extender.kube.decoders.replicasets import decode_member, decode_replica_set
 from extender.kube.decoders.typed_decoder import Decode, ObjectError, Unreadable
@@ -84,6 +85,9 @@ def load_cluster(paths: Iterable[str], release: Release) -> LoadedCluster:
     for kind, decode in WORKLOAD_DECODERS.items():
         cluster.workloads[kind].replace(decode_manifests(manifests, kind, decode))
     _load_storage(cluster.storage, manifests)
+    groups, composites = cluster.pod_groups.groups, cluster.pod_groups.composites
+    groups.replace(decode_manifests(manifests, "PodGroup", decode_pod_group))
+    composites.replace(decode_manifests(manifests, "CompositePodGroup", decode_composite_pod_group))
     classes = priority_classes(manifests)
 
     def read_pod(raw: bytes) -> Pod:

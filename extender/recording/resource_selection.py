@@ -22,6 +22,8 @@ DEFAULT: Final = (
     "namespaces",
     "nodes",
     "priorityclasses.scheduling.k8s.io",
+    "podgroups.scheduling.k8s.io",
+    "compositepodgroups.scheduling.k8s.io",
     "storageclasses.storage.k8s.io",
     "csidrivers.storage.k8s.io",
     "csinodes.storage.k8s.io",

@@ -243,6 +243,7 @@ FOLLOWED = (
     "deviceclasses",
     "resourceslices",
     "devicetaintrules",
+    "podgroups",
 )
 
 
