@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from policies import decide_filter, post_filter
 from policies.kubernetes.snapshot import Pod, Snapshot
@@ -33,11 +33,24 @@ class VictimDocument(TypedDict):
     priority: int
 
 
+class UnitDocument(TypedDict):
+    """Pods of a pod group that are evicted together; a pod is written ``namespace/name``."""
+
+    pods: list[str]
+    priority: int
+
+
 class CandidateDocument(TypedDict):
-    """The victims on one node."""
+    """The victims of one node.
+
+    ``units`` are those of pod groups. ``confirmable`` is false, and present, if one of them has
+    pods on other nodes, so that no extender can return the candidate.
+    """
 
     victims: list[VictimDocument]
     numPDBViolations: int
+    units: NotRequired[list[UnitDocument]]
+    confirmable: NotRequired[bool]
 
 
 class FilterDocument(TypedDict):
@@ -145,13 +158,21 @@ def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
 
 
 def _candidate_document(candidate: Candidate) -> CandidateDocument:
-    return {
+    document: CandidateDocument = {
         "victims": [
             {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "priority": pod.priority}
             for pod in candidate.victims.pods
         ],
         "numPDBViolations": candidate.victims.violations,
     }
+    if candidate.groups:
+        document["units"] = [
+            {"pods": [pod.key for pod in unit.pods], "priority": unit.priority}
+            for unit in candidate.groups
+        ]
+    if candidate.elsewhere:
+        document["confirmable"] = False
+    return document
 
 
 def _rejection_documents(rejected: Mapping[str, Rejection]) -> dict[str, RejectionDocument]:

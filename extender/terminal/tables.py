@@ -67,10 +67,11 @@ def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:
     table = plain_table("", "candidate", "victims", "reprieved", "PDBs violated")
     ranked = order.sort(decision.candidates.values())
     for candidate in ranked[:_SHOWN_CANDIDATES]:
+        spans = bool(candidate.elsewhere)
         table.add_row(
             "→" if candidate == decision.chosen else "",
-            candidate.node,
-            _names([_with_priority(pod) for pod in candidate.victims.pods], "\n"),
+            f"{candidate.node}\nno extender can confirm it" if spans else candidate.node,
+            _names([_with_place(pod, candidate) for pod in candidate.victims.pods], "\n"),
             _names([_with_priority(pod) for pod in candidate.spared], "\n"),
             str(candidate.victims.violations),
         )
@@ -90,6 +91,11 @@ def _add_rejections(table: Table, rejected: Mapping[str, Rejection]) -> None:
 
 def _with_priority(pod: Pod) -> str:
     return f"{pod.key} ({pod.priority})"
+
+
+def _with_place(victim: Pod, candidate: Candidate) -> str:
+    away = victim.uid in {pod.uid for pod in candidate.elsewhere}
+    return f"{_with_priority(victim)} on {victim.node_name}" if away else _with_priority(victim)
 
 
 def _names(names: Sequence[str], separator: str = ", ") -> str:

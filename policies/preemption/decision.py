@@ -108,7 +108,14 @@ def no_preemption_needed(filtering: FilterDecision) -> PreemptionDecision:
 def _describe_candidate(candidate: Candidate) -> Iterator[str]:
     breaks = candidate.victims.violations
     yield f"  {candidate.node}: candidate" + (f", violates {breaks} budget(s)" if breaks else "")
+    elsewhere = {pod.uid for pod in candidate.elsewhere}
+    if elsewhere:
+        yield "    no extender can confirm it: a unit of a pod group has pods on other nodes"
+    for unit in candidate.groups:
+        names = ", ".join(pod.key for pod in unit.pods)
+        yield f"    unit      {names} (priority {unit.priority})"
     for pod in candidate.victims.pods:
-        yield f"    victim    {pod.key} (priority {pod.priority})"
+        place = f" on node {pod.node_name}" if pod.uid in elsewhere else ""
+        yield f"    victim    {pod.key} (priority {pod.priority}){place}"
     for pod in candidate.spared:
         yield f"    reprieved {pod.key} (priority {pod.priority})"
