@@ -7,13 +7,16 @@ from typing import Final
 import pytest
 
 from tests.conformance.scheduling import (
+    assumed_scenarios,
     crash_scenarios,
+    device_scenarios,
     extender_scenarios,
+    group_scenarios,
     preemption_scenarios,
     subset_scenarios,
 )
 from tests.conformance.scheduling.environment import SchedulingScenario, environment
-from tests.conformance.scheduling.releases import RELEASES, scheduler
+from tests.conformance.scheduling.releases import scheduler
 from tests.conformance.scheduling.servers import Opening
 
 SCENARIOS: Final = [
@@ -21,7 +24,13 @@ SCENARIOS: Final = [
     *extender_scenarios.SCENARIOS,
     *subset_scenarios.SCENARIOS,
 ]
-PAIRS: Final = [*(("fakeapi", release) for release in RELEASES), ("real", "1.37")]
+GATED: Final = [
+    *assumed_scenarios.SCENARIOS,
+    *device_scenarios.SCENARIOS,
+    *group_scenarios.SCENARIOS,
+]
+"""Scenarios of feature gates that only the newest release has."""
+PAIRS: Final = [("fakeapi", "1.37"), ("fakeapi", "1.30"), ("real", "1.37")]
 """API servers, and the kube-schedulers that are at work there."""
 
 
@@ -41,6 +50,17 @@ async def test_scheduling_with_the_extender(
     ids=lambda scenario: f"{scenario.name}-{scenario.setting.extender('').ignorable}",
 )
 async def test_scheduling_goes_on_after_a_crash(
+    scenario: SchedulingScenario, opening: Opening
+) -> None:
+    async with environment(scheduler("1.37"), "1.37", scenario.setting, opening) as env:
+        await scenario.play(env)
+
+
+@pytest.mark.parametrize("opening", ["real"], indirect=True)
+@pytest.mark.parametrize(
+    "scenario", GATED, ids=lambda scenario: f"{scenario.name}-{scenario.setting.serving['search']}"
+)
+async def test_scheduling_with_the_extender_behind_feature_gates(
     scenario: SchedulingScenario, opening: Opening
 ) -> None:
     async with environment(scheduler("1.37"), "1.37", scenario.setting, opening) as env:
