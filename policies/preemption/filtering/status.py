@@ -79,6 +79,7 @@ class Code(Enum):
     DEVICES_UNKNOWN = "devices not evaluated: {0}"
     UNDECLARED_FEATURES = "node(s) didn't match Pod's required features"
     NO_VICTIMS = "No preemption victims found for incoming pod"
+    NO_VICTIMS_OF_GROUP = "No preemption victims found for incoming preemptor"
     NO_NODE_OF_MEMBER = 'failed to get node info for node "{0}" from snapshot'
     NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{0}"'
     NOT_HELPFUL = "Preemption is not helpful for scheduling"
