@@ -187,13 +187,16 @@ def _is_certain(decision: PreemptionDecision) -> bool:
 
 def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
     """Return the context with the offered victims that are pending on the nodes of their offers."""
-    assumed = {
-        uid: node
-        for node, offer in args.candidates.items()
-        for uid in offer.uids
-        if uid in context.pending_pods and node in context.snapshot.nodes
-    }
-    snapshot = context.snapshot
+    snapshot, units = context.snapshot, context.rules.release.evicts_units
+    assumed: dict[str, str] = {}
+    for node, offer in args.candidates.items():
+        for uid in offer.uids:
+            pod = context.pending_pods.get(uid)
+            if pod is None or node not in snapshot.nodes:
+                continue
+            # A pod of a unit is offered with each node of the unit; its nomination has its own.
+            if not (units and pod.group) or pod.nominated_node == node:
+                assumed[uid] = node
     for uid, node in assumed.items():
         snapshot = snapshot.with_assumed(context.pending_pods[uid], node)
     return replace(context, snapshot=snapshot)

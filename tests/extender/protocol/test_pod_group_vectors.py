@@ -231,3 +231,14 @@ def test_the_guardrails_compare_the_priority_of_the_root_group() -> None:
         "n1", VictimSet((G1,)), VIP, moment, RULES.release, RULES.policy
     )
     assert violation == "victim default/g1 has priority 100, not below 100"
+
+
+@pytest.mark.parametrize("order", [("n1", "n2"), ("n2", "n1")])
+def test_a_pending_member_counts_on_the_node_that_it_is_nominated_to(
+    order: tuple[str, ...],
+) -> None:
+    pending = replace(G2, node_name=None, nominated_node="n2")
+    moment = snapshot(*NODES, replace(G1, requests=X.requests), pending, groups=[pod_group("g")])
+    args = PreemptArgs(VIP, {name: CandidateVictims(("g1", "g2"), 0) for name in order})
+    context = CallContext(moment, VectorizedEngine(RULES), pending_pods={pending.uid: pending})
+    assert entries_in(args.decide(context).body) == {}
