@@ -21,7 +21,8 @@ validated, whichever code computed it:
 
 - the node is known, and every victim is on it now;
 - every victim has strictly lower priority than the preemptor, and no guard of the policy protects
-  it; the priority of a pod of a pod group is that of the root group;
+  it; the priority of a pod of a pod group is that of the root group; a running preemptor is never a
+  victim of itself;
 - a unit of pods that preemption evicts together is named as a whole, so all of it is on the node;
 - victims are ordered most important first, since kube-scheduler takes the first one's priority for
   the highest;
@@ -79,6 +80,8 @@ def guardrail_violation(
     for pod in victims.pods:
         if pod.uid not in present:
             return f"victim {pod.key} ({pod.uid}) is not on node {node}"
+        if pod.uid == preemptor.uid:
+            return f"victim {pod.key} is the preemptor itself"
         priority = units.priority_of(pod)
         if priority >= preemptor.priority:
             return f"victim {pod.key} has priority {priority}, not below {preemptor.priority}"

@@ -99,7 +99,11 @@ def select_victims(
     coverage: BudgetCoverage,
     policy: Policy,
 ) -> Candidate | Rejection:
-    """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode)."""
+    """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode).
+
+    A pod that is to be resized is on the node, and never a victim of itself. Upstream evicts it if
+    its group has a lower priority.
+    """
     name, states = node.node.name, units.snapshot.nodes
     present = units.of(node.pods)
     away = {pod.node_name or "" for unit in present for pod in unit.away_from(name)}
@@ -109,7 +113,9 @@ def select_victims(
         unit
         for unit in present
         if unit.priority < pipeline.pod.priority
-        and all(policy.protection_of(pod) is None for pod in unit.pods)
+        and all(
+            pod.uid != pipeline.pod.uid and policy.protection_of(pod) is None for pod in unit.pods
+        )
     )
     if not potential:
         return unresolvable(Code.NO_VICTIMS)

@@ -340,7 +340,7 @@ def deferred_resizes(draw: st.DrawFn) -> Cluster:
 
     It may also be on a node that is not known, and the cache may lack it.
     """
-    cluster = draw(rich_clusters())
+    cluster = draw(st.one_of(rich_clusters(), grouped_clusters()))
     running = replace(
         cluster.preemptor,
         node_name=draw(st.sampled_from(NODES)),

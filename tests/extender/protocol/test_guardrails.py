@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from policies.kubernetes.releases import NEWEST, RELEASES, Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import VictimSet
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, ProtectedPods
-from tests.builders import holding, node, pod, snapshot
+from tests.builders import holding, node, pod, pod_group, snapshot
 
 PREEMPTOR = pod("vip", priority=10)
 LOW = pod("low", on="node-1", priority=1)
@@ -82,3 +83,9 @@ def test_a_node_with_an_unreadable_pod_is_no_candidate() -> None:
     assert judge(LOW, moment=moment) == (
         "node node-1 holds a pod that could not be read: default/broken"
     )
+
+
+def test_a_running_preemptor_is_not_named_even_if_its_group_has_a_lower_priority() -> None:
+    running = replace(PREEMPTOR, node_name="node-1", group="crew")
+    moment = snapshot(node("node-1"), running, groups=[pod_group("crew", "single", priority=0)])
+    assert judge(running, moment=moment) == "victim default/vip is the preemptor itself"

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from policies.kubernetes.releases import RELEASES
+from policies.kubernetes.pod_groups import PodGroups
+from policies.kubernetes.releases import RELEASES, release
 from policies.kubernetes.selectors import equals_all
 from policies.kubernetes.snapshot import Node, Pod, Snapshot
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import filter_nodes
-from tests.builders import node, pod, snapshot
+from tests.builders import node, pod, pod_group, snapshot
 from tests.properties.engines import assert_agreement, fit_by_node, victims_by_node
 
 RULES = SchedulerRules(RELEASES["1.37"])
@@ -110,3 +111,19 @@ def test_an_extended_resource_that_it_has_already_does_not_refuse_it() -> None:
 def test_it_has_to_fit_beside_more_important_nominated_pods() -> None:
     nominated = pod("nominated", cpu="1", priority=20, nominated_node="node-1")
     assert victims_by_node(decide(growing("3"), CHEAP, nominated)) == {"node-1": ["cheap"]}
+
+
+@pytest.mark.parametrize(
+    ("mode", "cpu", "slots", "victims"),
+    [("single", "2", 3, ["aide"]), ("all", "3", 5, ["dear"])],
+)
+def test_it_is_no_victim_of_itself_by_the_lower_priority_of_its_group(
+    mode: str, cpu: str, slots: int, victims: list[str]
+) -> None:
+    asking = growing(cpu, group="crew")
+    aide = pod("aide", on="node-1", cpu="1", priority=10, group="crew")
+    cluster = cluster_of(asking, aide, DEAR, pods=slots)
+    groups = PodGroups({"default/crew": pod_group("crew", mode, priority=0)})
+    rules = replace(RULES, release=release("1.37", {"GenericWorkload": True}))
+    decision = assert_agreement(asking, replace(cluster, pod_groups=groups), rules)
+    assert victims_by_node(decision) == {"node-1": victims}
