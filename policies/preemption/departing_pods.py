@@ -53,8 +53,11 @@ def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
 
 
 def may_be_simulated(pod: Pod, release: Release) -> bool:
-    """Return whether ``pod`` may be filtered with all possible victims of its group removed."""
-    return bool(pod.group) and release.simulates_pod_groups
+    """Return whether ``pod`` may be filtered with all possible victims of its group removed.
+
+    A member that is to be resized is scheduled by itself.
+    """
+    return bool(pod.group) and release.simulates_pod_groups and not pod.resize_deferred
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from policies.devices.allocator import Outcome
+from policies.devices.extended_resources import delegated_resources, is_delegated
 from policies.devices.inventory import DeviceSearch, backing_classes, device_search
 from policies.devices.planning import PlannedClaim, plan_claim
 from policies.kubernetes.devices import DeviceRequest
@@ -31,7 +32,6 @@ from policies.kubernetes.storage import (
     Storage,
     StorageKind,
 )
-from policies.preemption.filtering.extended_resources import delegated_resources, is_delegated
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeOnlyPlugin, PreFilter
 from policies.preemption.filtering.status import Code, FilterDecision, Rejection, unresolvable
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from policies.devices.extended_resources import delegated_resources, is_delegated
 from policies.kubernetes.pod_requests import is_extended
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NO_RESOURCES, NodeState, Pod, Resources, Snapshot
-from policies.preemption.filtering.extended_resources import delegated_resources, is_delegated
 from policies.preemption.filtering.framework import NodeFilter, PreFilter
 from policies.preemption.filtering.status import Code, Reason, Rejection
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policies.devices.extended_resources import delegated_resources
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import is_regular
 from policies.preemption.columns.pod_block import FIRST_RESOURCE
-from policies.preemption.filtering.extended_resources import delegated_resources
 from policies.preemption.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from policies.preemption.filtering.status import Code, Reason, Rejection
 from policies.preemption.vectorized.framework import FilterInput, VectorizedFilter

@@ -14,7 +14,7 @@ from policies.kubernetes.snapshot import Node, Pod, Snapshot
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
-from policies.preemption.reference_engine import filter_nodes
+from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods
 from tests.builders import node, pod, pod_group, snapshot
 from tests.properties.engines import assert_agreement, fit_by_node, victims_by_node
 
@@ -127,3 +127,11 @@ def test_it_is_no_victim_of_itself_by_the_lower_priority_of_its_group(
     rules = replace(RULES, release=release("1.37", {"GenericWorkload": True}))
     decision = assert_agreement(asking, replace(cluster, pod_groups=groups), rules)
     assert victims_by_node(decision) == {"node-1": victims}
+
+
+def test_it_is_filtered_by_itself_though_it_is_a_member_of_a_pod_group() -> None:
+    rules = SchedulerRules(release("1.37", {"GenericWorkload": True}))
+    asking = growing("3", group="team")
+    team = pod_group("team", "all", priority=10)
+    cluster = replace(cluster_of(asking, CHEAP, DEAR), pod_groups=PodGroups({team.key: team}))
+    assert filter_with_terminating_pods(asking, cluster, rules, ["node-1"]).feasible == ()
