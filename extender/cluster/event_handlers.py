@@ -125,11 +125,12 @@ def _storage_reflectors(
     yield build(volumes, "PersistentVolume", storage.decode_volume, stores.volumes)
     yield build(classes, "StorageClass", storage.decode_storage_class, stores.classes)
     yield build(resources.CSI_NODES, "CSINode", storage.decode_csi_node, stores.csi_nodes)
+    yield build(resources.CSI_DRIVERS, "CSIDriver", storage.decode_csi_driver, stores.drivers)
+    capacities = resources.CSI_STORAGE_CAPACITIES, "CSIStorageCapacity"
+    yield build(*capacities, storage.decode_storage_capacity, stores.capacities)
     if release.attachments_count:
         decode = storage.decode_volume_attachment
         yield build(attachments, "VolumeAttachment", decode, stores.attachments)
-    if FeatureGate.VOLUME_LIMIT_SCALING in release.gates:
-        yield build(resources.CSI_DRIVERS, "CSIDriver", storage.decode_csi_driver, stores.drivers)
     yield from _device_reflectors(context, stores, release)
 
 

@@ -16,6 +16,7 @@ from policies.kubernetes.devices import DeviceClass, DeviceTaintRule, ResourceSl
 from policies.kubernetes.storage import (
     CsiDriver,
     CsiNode,
+    CsiStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     ResourceClaim,
@@ -131,6 +132,9 @@ class StorageStores:
         self.classes = StorageStore[StorageClass](StorageKind.CLASSES, lambda it: it.name, changed)
         self.csi_nodes = StorageStore[CsiNode](StorageKind.CSI_NODES, lambda it: it.name, changed)
         self.drivers = StorageStore[CsiDriver](StorageKind.DRIVERS, lambda it: it.name, changed)
+        self.capacities = StorageStore[CsiStorageCapacity](
+            StorageKind.CAPACITIES, lambda it: it.key, changed
+        )
         self.attachments = VolumeAttachmentStore(changed)
         self.devices = StorageStore[ResourceClaim](StorageKind.DEVICES, lambda it: it.key, changed)
         self.slices = StorageStore[ResourceSlice](StorageKind.SLICES, lambda it: it.name, changed)
@@ -154,6 +158,7 @@ class StorageStores:
                 classes=self.classes.mapping(),
                 csi_nodes=self.csi_nodes.mapping(),
                 drivers=self.drivers.mapping(),
+                capacities=self.capacities.mapping(),
                 attachments=self.attachments.by_node(),
                 devices=self.devices.mapping(),
                 slices=self.slices.mapping(),
@@ -176,6 +181,7 @@ class StorageStores:
             self.classes,
             self.csi_nodes,
             self.drivers,
+            self.capacities,
             self.attachments,
             self.devices,
             self.slices,

@@ -133,6 +133,7 @@ def _load_storage(stores: StorageStores, manifests: Sequence[Manifest]) -> None:
     load("StorageClass", storage.decode_storage_class, stores.classes)
     load("CSINode", storage.decode_csi_node, stores.csi_nodes)
     load("CSIDriver", storage.decode_csi_driver, stores.drivers)
+    load("CSIStorageCapacity", storage.decode_storage_capacity, stores.capacities)
     load("VolumeAttachment", storage.decode_volume_attachment, stores.attachments)
     load("ResourceClaim", devices.decode_resource_claim, stores.devices)
     load("ResourceSlice", devices.decode_resource_slice, stores.slices)

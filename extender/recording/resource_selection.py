@@ -27,6 +27,7 @@ DEFAULT: Final = (
     "storageclasses.storage.k8s.io",
     "csidrivers.storage.k8s.io",
     "csinodes.storage.k8s.io",
+    "csistoragecapacities.storage.k8s.io",
     "volumeattachments.storage.k8s.io",
     "persistentvolumes",
     "persistentvolumeclaims",

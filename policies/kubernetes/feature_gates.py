@@ -46,6 +46,7 @@ class FeatureGate(StrEnum):
     POD_LEVEL_RESOURCES = "PodLevelResources"
     TAINT_TOLERATION_COMPARISON_OPERATORS = "TaintTolerationComparisonOperators"
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING = "TopologyAwareWorkloadScheduling"
+    VOLUME_ATTRIBUTES_CLASS = "VolumeAttributesClass"
     VOLUME_LIMIT_SCALING = "VolumeLimitScaling"
     WORKLOAD_AWARE_PREEMPTION = "WorkloadAwarePreemption"
 
@@ -112,6 +113,7 @@ STAGES: Final[Mapping[FeatureGate, tuple[Stage, ...]]] = {
     _G.POD_LEVEL_RESOURCES: (_alpha(32), _beta(34)),
     _G.TAINT_TOLERATION_COMPARISON_OPERATORS: (_alpha(35),),
     _G.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: (_alpha(36), _beta_off(38)),
+    _G.VOLUME_ATTRIBUTES_CLASS: (_alpha(29), _beta_off(31), _ga(34)),
     _G.VOLUME_LIMIT_SCALING: (_alpha(35), _beta(37)),
     _G.WORKLOAD_AWARE_PREEMPTION: (_alpha(36),),
 }

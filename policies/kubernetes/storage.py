@@ -2,7 +2,8 @@
 
 A pod names a *claim*; a bound claim names a *volume*; the volume states on which nodes it is
 accessible, which CSI driver attaches it, and under which handle. A *CSI node* states which drivers
-run on a node and how many volumes each may attach there. A *resource claim* is the same for
+run on a node and how many volumes each may attach there. A *storage class* and a *CSI storage
+capacity* state where a driver can provision new volumes. A *resource claim* is the same for
 devices (see policies.kubernetes.devices): once it is allocated, its allocation states on which
 nodes the devices can be used.
 
@@ -26,7 +27,7 @@ from policies.kubernetes.devices import (
     DeviceTaintRule,
     ResourceSlice,
 )
-from policies.kubernetes.selectors import NodeSelector
+from policies.kubernetes.selectors import Labels, LabelSelector, NodeSelector
 
 
 class ClaimVolume(NamedTuple):
@@ -94,12 +95,25 @@ class CsiVolume(NamedTuple):
     handle: str
 
 
+FILESYSTEM = "Filesystem"
+"""The default volume mode."""
+
+
+class ClaimReference(NamedTuple):
+    """The claim that a volume is bound to, or kept for; an empty ``uid`` matches any."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class PersistentVolumeClaim:
     """A claim. ``volume`` is the volume that it names ("" for none).
 
     ``bound``: the binding is complete; ``lost``: the volume no longer exists. ``owner`` is the UID
-    of the object that controls the claim.
+    of the object that controls the claim. ``request`` is the requested size in bytes, rounded up (0
+    for none). ``selected_node`` is the node that kube-scheduler has selected to provision a volume.
     """
 
     namespace: str
@@ -109,13 +123,24 @@ class PersistentVolumeClaim:
     bound: bool = False
     lost: bool = False
     deleting: bool = False
-    read_write_once_pod: bool = False
     owner: str = ""
+    uid: str = ""
+    request: int = 0
+    access_modes: frozenset[str] = frozenset()
+    volume_mode: str = FILESYSTEM
+    attributes_class: str = ""
+    selector: LabelSelector | None = None
+    selected_node: str | None = None
 
     @property
     def key(self) -> str:
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def read_write_once_pod(self) -> bool:
+        """Whether only one pod may use the claim."""
+        return "ReadWriteOncePod" in self.access_modes
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +157,8 @@ class PersistentVolume:
     """A volume: the nodes it is accessible from (None: all), and its zones and regions by label.
 
     ``csi`` is set for a volume of a CSI driver, ``migration`` for an in-tree one with a CSI driver.
+    ``available``: its phase is Available. ``claim`` is the claim that it is bound to or kept for.
+    ``capacity`` is in bytes, rounded up.
     """
 
     name: str
@@ -139,18 +166,39 @@ class PersistentVolume:
     topology: tuple[tuple[str, frozenset[str]], ...] = ()
     csi: CsiVolume | None = None
     migration: Migration | None = None
+    available: bool = False
+    deleting: bool = False
+    claim: ClaimReference | None = None
+    storage_class: str = ""
+    capacity: int = 0
+    access_modes: frozenset[str] = frozenset()
+    volume_mode: str = FILESYSTEM
+    attributes_class: str = ""
+    labels: Labels = field(default_factory=dict)
+
+    def is_bound_to(self, claim: PersistentVolumeClaim) -> bool:
+        """Return whether the volume is bound to ``claim``, or kept for it.
+
+        Source: IsVolumeBoundToClaim in k8s.io/component-helpers/storage/volume/pv_helpers.go.
+        """
+        found = self.claim
+        if found is None or (found.namespace, found.name) != (claim.namespace, claim.name):
+            return False
+        return found.uid in ("", claim.uid)
 
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
     """A storage class.
 
-    ``waits_for_first_consumer``: volumeBindingMode is WaitForFirstConsumer.
+    ``waits_for_first_consumer``: volumeBindingMode is WaitForFirstConsumer. ``topologies`` are the
+    nodes that new volumes are allowed for (None: all).
     """
 
     name: str
     provisioner: str = ""
     waits_for_first_consumer: bool = False
+    topologies: NodeSelector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +213,33 @@ class CsiNode:
 
 @dataclass(frozen=True, slots=True)
 class CsiDriver:
-    """A driver; ``required``: pods with its volumes must not run on nodes without it."""
+    """A driver; ``required``: pods with its volumes must not run on nodes without it.
+
+    ``storage_capacity``: CSIStorageCapacities state where it has room for new volumes.
+    """
 
     name: str
     required: bool = False
+    storage_capacity: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CsiStorageCapacity:
+    """The room for new volumes of a class on ``nodes`` (None: on no node).
+
+    ``largest`` is the size of the largest possible volume in bytes, rounded up (None: unknown).
+    """
+
+    namespace: str
+    name: str
+    storage_class: str
+    nodes: LabelSelector | None = None
+    largest: int | None = None
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +289,7 @@ class StorageKind(Enum):
     CLASSES = "storageclasses"
     CSI_NODES = "csinodes"
     DRIVERS = "csidrivers"
+    CAPACITIES = "csistoragecapacities"
     ATTACHMENTS = "volumeattachments"
     DEVICES = "resourceclaims"
     SLICES = "resourceslices"
@@ -244,6 +316,7 @@ class Storage:
     classes: Mapping[str, StorageClass] = field(default_factory=dict)
     csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
     drivers: Mapping[str, CsiDriver] = field(default_factory=dict)
+    capacities: Mapping[str, CsiStorageCapacity] = field(default_factory=dict)
     attachments: Mapping[str, tuple[VolumeAttachment, ...]] = field(default_factory=dict)
     devices: Mapping[str, ResourceClaim] = field(default_factory=dict)
     slices: Mapping[str, ResourceSlice] = field(default_factory=dict)

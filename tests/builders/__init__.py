@@ -43,6 +43,7 @@ from tests.builders.manifests import (
 )
 from tests.builders.values import (
     LATE,
+    MEASURED,
     NO_LABELS,
     SECOND,
     amounts,
@@ -64,6 +65,7 @@ from tests.builders.values import (
 
 __all__ = [
     "LATE",
+    "MEASURED",
     "NO_LABELS",
     "SECOND",
     "Document",

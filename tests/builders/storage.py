@@ -8,6 +8,7 @@ from policies.kubernetes.devices import DeviceClass, DeviceTaintRule, ResourceSl
 from policies.kubernetes.storage import (
     CsiDriver,
     CsiNode,
+    CsiStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     ResourceClaim,
@@ -23,6 +24,7 @@ StorageObject = (
     | StorageClass
     | CsiNode
     | CsiDriver
+    | CsiStorageCapacity
     | VolumeAttachment
     | ResourceClaim
     | ResourceSlice
@@ -42,6 +44,7 @@ def build_storage(
         classes={each.name: each for each in items if isinstance(each, StorageClass)},
         csi_nodes={each.name: each for each in items if isinstance(each, CsiNode)},
         drivers={each.name: each for each in items if isinstance(each, CsiDriver)},
+        capacities={each.key: each for each in items if isinstance(each, CsiStorageCapacity)},
         attachments=attachments_by_node(
             each for each in items if isinstance(each, VolumeAttachment)
         ),

@@ -43,6 +43,7 @@ from policies.kubernetes.snapshot import (
 from policies.kubernetes.storage import (
     NO_POD_STORAGE,
     ClaimVolume,
+    CsiDriver,
     CsiVolume,
     DeviceClaim,
     Disk,
@@ -155,9 +156,13 @@ LATE = StorageClass("late", "csi.example.com", waits_for_first_consumer=True)
 """A class whose volumes are bound only when a pod that needs one is scheduled."""
 
 
-def late_claim(name: str = "data") -> PersistentVolumeClaim:
-    """Build a claim that waits for its first pod; nothing can be judged of that."""
-    return claim(name, storage_class=LATE.name)
+MEASURED = CsiDriver("csi.example.com", storage_capacity=True)
+"""The driver of the class, if it reports its capacities; they are often unknown in tests."""
+
+
+def late_claim(name: str = "data", **fields: Any) -> PersistentVolumeClaim:
+    """Build a claim that waits for its first pod."""
+    return claim(name, **{"storage_class": LATE.name, **fields})
 
 
 def snapshot(

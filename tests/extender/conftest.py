@@ -85,6 +85,7 @@ def storage_stores(cluster: SchedulerCache) -> Mapping[str, StorageStore[Any]]:
         "StorageClass": cluster.storage.classes,
         "CsiNode": cluster.storage.csi_nodes,
         "CsiDriver": cluster.storage.drivers,
+        "CsiStorageCapacity": cluster.storage.capacities,
         "VolumeAttachment": cluster.storage.attachments,
         "ResourceClaim": cluster.storage.devices,
         "ResourceSlice": cluster.storage.slices,

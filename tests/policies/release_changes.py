@@ -102,7 +102,7 @@ STORAGE_CHANGES = [
             node(),
             pod("user", on="node-1", volumes=["data"]),
             DATA[1],
-            claim("data", "pv", read_write_once_pod=True),
+            claim("data", "pv", access_modes=frozenset({"ReadWriteOncePod"})),
         ),
         before=(
             "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "

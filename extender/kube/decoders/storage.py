@@ -6,17 +6,32 @@ decoder raises ObjectError.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from extender.kube.decoders import storage_types as shapes
 from extender.kube.decoders.in_tree_volumes import disks_of
 from extender.kube.decoders.pods import node_selector
-from extender.kube.decoders.typed_decoder import object_decoder
+from extender.kube.decoders.typed_decoder import (
+    amounts_of,
+    label_selector_of,
+    nanos_of,
+    object_decoder,
+)
 from policies.kubernetes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, translate_volume
-from policies.kubernetes.selectors import Labels
+from policies.kubernetes.quantity import units
+from policies.kubernetes.selectors import (
+    Labels,
+    NodeSelector,
+    NodeSelectorTerm,
+    SelectorError,
+    label_requirement,
+)
 from policies.kubernetes.storage import (
+    FILESYSTEM,
+    ClaimReference,
     CsiDriver,
     CsiNode,
+    CsiStorageCapacity,
     CsiVolume,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -25,6 +40,7 @@ from policies.kubernetes.storage import (
 )
 
 _CLASS = "volume.beta.kubernetes.io/storage-class"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _BOUND = "pv.kubernetes.io/bind-completed"
 _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _TOPOLOGY = (BETA_ZONE, BETA_REGION, ZONE, REGION)
@@ -33,6 +49,7 @@ _TOPOLOGY = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 def _claim(shape: shapes.PersistentVolumeClaimV1) -> PersistentVolumeClaim:
     meta, spec = shape.metadata, shape.spec or shapes.PersistentVolumeClaimSpecV1()
     annotations = meta.annotations or {}
+    requests = (spec.resources or shapes.VolumeResourceRequirementsV1()).requests
     return PersistentVolumeClaim(
         namespace=meta.namespace or "default",
         name=meta.name,
@@ -41,8 +58,14 @@ def _claim(shape: shapes.PersistentVolumeClaimV1) -> PersistentVolumeClaim:
         bound=_BOUND in annotations,
         lost=(shape.status or shapes.PersistentVolumeClaimStatusV1()).phase == "Lost",
         deleting=meta.deletionTimestamp is not None,
-        read_write_once_pod="ReadWriteOncePod" in (spec.accessModes or ()),
         owner=controller_uid(meta),
+        uid=meta.uid or "",
+        request=units(amounts_of("spec.resources.requests", requests).get("storage", 0)),
+        access_modes=frozenset(spec.accessModes or ()),
+        volume_mode=spec.volumeMode or FILESYSTEM,
+        attributes_class=spec.volumeAttributesClassName or "",
+        selector=label_selector_of("spec.selector", spec.selector),
+        selected_node=annotations.get(_SELECTED_NODE),
     )
 
 
@@ -53,13 +76,22 @@ def _volume(shape: shapes.PersistentVolumeV1) -> PersistentVolume:
     if spec.nodeAffinity and spec.nodeAffinity.required:
         affinity = node_selector("spec.nodeAffinity.required", spec.nodeAffinity.required)
     csi = CsiVolume(spec.csi.driver, spec.csi.volumeHandle) if spec.csi else None
-    disk = next(disks_of(spec), None)
+    disk, ref = next(disks_of(spec), None), spec.claimRef
     return PersistentVolume(
         name=meta.name,
         affinity=affinity,
         topology=tuple(_topology(labels)),
         csi=csi,
         migration=None if disk is None or csi else translate_volume(disk, labels, affinity),
+        available=(shape.status or shapes.PersistentVolumeStatusV1()).phase == "Available",
+        deleting=meta.deletionTimestamp is not None,
+        claim=None if ref is None else ClaimReference(ref.namespace, ref.name, ref.uid),
+        storage_class=(meta.annotations or {}).get(_CLASS, spec.storageClassName or ""),
+        capacity=units(amounts_of("spec.capacity", spec.capacity).get("storage", 0)),
+        access_modes=frozenset(spec.accessModes or ()),
+        volume_mode=spec.volumeMode or FILESYSTEM,
+        attributes_class=spec.volumeAttributesClassName or "",
+        labels=labels,
     )
 
 
@@ -74,12 +106,48 @@ def _topology(labels: Labels) -> Iterator[tuple[str, frozenset[str]]]:
 
 def _storage_class(shape: shapes.StorageClassV1) -> StorageClass:
     waits = shape.volumeBindingMode == "WaitForFirstConsumer"  # the default is Immediate
-    return StorageClass(shape.metadata.name, shape.provisioner, waits)
+    topologies = _allowed_topologies(shape.allowedTopologies or ())
+    return StorageClass(shape.metadata.name, shape.provisioner, waits, topologies)
+
+
+def _allowed_topologies(terms: Iterable[shapes.TopologySelectorTermV1]) -> NodeSelector | None:
+    """Compile allowedTopologies (None: no term, all nodes); an invalid term matches no node.
+
+    Source: MatchTopologySelectorTerms in pkg/apis/core/v1/helper/helpers.go.
+    """
+    found: list[NodeSelectorTerm] = []
+    for term in terms:
+        expressions = term.matchLabelExpressions or ()
+        try:
+            labels = tuple(label_requirement(e.key, "In", e.values or ()) for e in expressions)
+        except SelectorError:
+            labels = ()
+        found.append(NodeSelectorTerm(labels))
+    return NodeSelector(tuple(found)) if found else None
 
 
 def _csi_driver(shape: shapes.CsiDriverV1) -> CsiDriver:
     spec = shape.spec or shapes.CsiDriverSpecV1()
-    return CsiDriver(shape.metadata.name, required=bool(spec.preventPodSchedulingIfMissing))
+    return CsiDriver(
+        shape.metadata.name,
+        required=bool(spec.preventPodSchedulingIfMissing),
+        storage_capacity=bool(spec.storageCapacity),
+    )
+
+
+def _storage_capacity(shape: shapes.CsiStorageCapacityV1) -> CsiStorageCapacity:
+    meta, largest = shape.metadata, None
+    if shape.maximumVolumeSize is not None:
+        largest = units(nanos_of("maximumVolumeSize", shape.maximumVolumeSize))
+    elif shape.capacity is not None:
+        largest = units(nanos_of("capacity", shape.capacity))
+    return CsiStorageCapacity(
+        namespace=meta.namespace or "default",
+        name=meta.name,
+        storage_class=shape.storageClassName,
+        nodes=label_selector_of("nodeTopology", shape.nodeTopology),
+        largest=largest,
+    )
 
 
 def _csi_node(shape: shapes.CsiNodeV1) -> CsiNode:
@@ -116,6 +184,9 @@ decode_volume = object_decoder("PersistentVolume", shapes.PersistentVolumeV1, _v
 decode_storage_class = object_decoder("StorageClass", shapes.StorageClassV1, _storage_class)
 decode_csi_node = object_decoder("CSINode", shapes.CsiNodeV1, _csi_node)
 decode_csi_driver = object_decoder("CSIDriver", shapes.CsiDriverV1, _csi_driver)
+decode_storage_capacity = object_decoder(
+    "CSIStorageCapacity", shapes.CsiStorageCapacityV1, _storage_capacity
+)
 decode_volume_attachment = object_decoder(
     "VolumeAttachment", shapes.VolumeAttachmentV1, _attachment
 )

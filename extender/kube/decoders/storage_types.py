@@ -9,14 +9,22 @@ from extender.kube.decoders.in_tree_volumes import InTreeVolumeSources
 
 
 class StorageMetaV1(core_v1_types.ObjectMetaV1):
-    """metadata, with the annotations of a claim's class and binding."""
+    """metadata, with the annotations of a claim's class, binding and selected node."""
 
     annotations: dict[str, str] | None = None
 
 
+class VolumeResourceRequirementsV1(Struct):
+    requests: core_v1_types.ResourceList | None = None
+
+
 class PersistentVolumeClaimSpecV1(Struct):
     accessModes: list[str] | None = None
+    resources: VolumeResourceRequirementsV1 | None = None
+    selector: core_v1_types.LabelSelectorV1 | None = None
     storageClassName: str | None = None
+    volumeAttributesClassName: str | None = None
+    volumeMode: str | None = None
     volumeName: str | None = None
 
 
@@ -41,18 +49,47 @@ class VolumeNodeAffinityV1(Struct):
     required: core_v1_types.NodeSelectorV1 | None = None
 
 
+class ClaimReferenceV1(Struct):
+    """v1.ObjectReference, of a claim."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
 class PersistentVolumeSpecV1(InTreeVolumeSources):
+    accessModes: list[str] | None = None
+    capacity: core_v1_types.ResourceList | None = None
+    claimRef: ClaimReferenceV1 | None = None
     csi: CsiVolumeSourceV1 | None = None
     nodeAffinity: VolumeNodeAffinityV1 | None = None
+    storageClassName: str | None = None
+    volumeAttributesClassName: str | None = None
+    volumeMode: str | None = None
+
+
+class PersistentVolumeStatusV1(Struct):
+    phase: str | None = None
 
 
 class PersistentVolumeV1(Struct):
     metadata: StorageMetaV1
     spec: PersistentVolumeSpecV1 | None = None
+    status: PersistentVolumeStatusV1 | None = None
+
+
+class TopologySelectorLabelRequirementV1(Struct):
+    key: str = ""
+    values: list[str] | None = None
+
+
+class TopologySelectorTermV1(Struct):
+    matchLabelExpressions: list[TopologySelectorLabelRequirementV1] | None = None
 
 
 class StorageClassV1(Struct):
     metadata: StorageMetaV1
+    allowedTopologies: list[TopologySelectorTermV1] | None = None
     provisioner: str = ""
     volumeBindingMode: str | None = None
 
@@ -77,11 +114,20 @@ class CsiNodeV1(Struct):
 
 class CsiDriverSpecV1(Struct):
     preventPodSchedulingIfMissing: bool | None = None
+    storageCapacity: bool | None = None
 
 
 class CsiDriverV1(Struct):
     metadata: StorageMetaV1
     spec: CsiDriverSpecV1 | None = None
+
+
+class CsiStorageCapacityV1(Struct):
+    metadata: StorageMetaV1
+    capacity: core_v1_types.Quantity | None = None
+    maximumVolumeSize: core_v1_types.Quantity | None = None
+    nodeTopology: core_v1_types.LabelSelectorV1 | None = None
+    storageClassName: str = ""
 
 
 class VolumeAttachmentSourceV1(Struct):

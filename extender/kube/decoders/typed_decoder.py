@@ -172,10 +172,11 @@ def amounts_of(path: str, amounts: core_v1_types.ResourceList | None) -> Amounts
     """Decode a resource list in nanos; ``path`` is its field path. Raise FieldError."""
     if not amounts:
         return {}
-    return {name: _nanos(f"{path}.{name}", amount) for name, amount in amounts.items()}
+    return {name: nanos_of(f"{path}.{name}", amount) for name, amount in amounts.items()}
 
 
-def _nanos(path: str, amount: core_v1_types.Quantity | None) -> int:
+def nanos_of(path: str, amount: core_v1_types.Quantity | None) -> int:
+    """Decode a quantity in nanos; ``path`` is its field path. Raise FieldError."""
     # As Quantity.UnmarshalJSON: null is zero, and surrounding space is ignored.
     try:
         return 0 if amount is None else _parsed(str(amount).strip())

@@ -54,9 +54,14 @@ class NodeOnlyPlugin:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilter(NodeOnlyPlugin):
-    """A filter plugin with one rule for the node."""
+    """A filter plugin with one rule for the node.
+
+    ``reads`` are the keys of the node labels that the rule reads, if it reads nothing else (None:
+    it may read anything of the node).
+    """
 
     rule: Callable[[NodeState], Rejection | None]
+    reads: frozenset[str] | None = None
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Apply the rule."""

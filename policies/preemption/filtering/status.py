@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from policies.kubernetes.snapshot import Pod
 
@@ -51,6 +52,8 @@ class Code(Enum):
     VOLUME_CONFLICT = "node(s) had volume node affinity conflict"
     VOLUME_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
     VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+    NO_VOLUME_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+    NOT_ENOUGH_STORAGE = "node(s) did not have enough free storage"
     VOLUME_ZONE = "node(s) had no available volume zone"
     NO_CLAIM = 'persistentvolumeclaim "{0}" not found'
     NO_EPHEMERAL_CLAIM = (
@@ -126,6 +129,12 @@ def refused(code: Code, detail: str = "") -> Rejection:
 def unresolvable(code: Code, detail: str = "", second: str = "") -> Rejection:
     """Return a rejection that eviction cannot resolve (upstream: UnschedulableAndUnresolvable)."""
     return Rejection((Reason(code, detail, second),), resolvable=False)
+
+
+@lru_cache(maxsize=64)
+def unresolvable_for_all(codes: tuple[Code, ...]) -> Rejection:
+    """Return a rejection for several reasons that eviction cannot resolve."""
+    return Rejection(tuple(Reason(code) for code in codes), resolvable=False)
 
 
 FEASIBLE = unresolvable(Code.FEASIBLE)

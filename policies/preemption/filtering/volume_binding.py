@@ -1,17 +1,18 @@
-"""VolumeBinding: the volumes that the pod's claims are bound to must be accessible from the node.
+"""VolumeBinding: the volumes of the pod's claims must be accessible from the node.
 
 A claim that is not bound either should be (its class binds immediately: no node fits), or waits for
-its first consumer. For one that waits, kube-scheduler looks for a volume or for capacity to
-provision one, node by node, with the rules of the volume controller. These are not implemented
-here, so such a pod is not evaluated.
+its first consumer: then a node needs a volume for it, or a driver that can provision one (see
+policies.preemption.filtering.unbound_claims). Nothing depends on other pods, so eviction never
+helps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from policies.kubernetes.csi_migration import is_translated
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import Release
 from policies.kubernetes.selectors import NodeSelector
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
@@ -25,10 +26,20 @@ from policies.kubernetes.storage import (
     StorageKind,
 )
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
-from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.preemption.filtering.status import (
+    Code,
+    Rejection,
+    unresolvable,
+    unresolvable_for_all,
+)
+from policies.preemption.filtering.unbound_claims import (
+    NO_PROVISIONER,
+    UnboundClaims,
+    alternatives_of,
+    keys_of,
+)
 
 _UNBOUND = unresolvable(Code.CLAIM_UNBOUND)
-_MISSING = unresolvable(Code.VOLUME_MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,7 @@ class VolumeBinding:
     name: str = "VolumeBinding"
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
-        """Find the pod's claims; then match each bound volume's node affinity."""
+        """Find the pod's claims, and the volumes that they are or can be bound to."""
         storage = snapshot.storage
         volumes = (pod.storage or NO_POD_STORAGE).claims
         if not volumes or _has_unknown_objects(pod, storage):
@@ -49,39 +60,43 @@ class VolumeBinding:
             if isinstance(claim, Rejection):
                 return PreFilter(conflict=claim)
             claims.append(claim)
-        bound = [claim for claim in claims if _is_bound(claim)]
-        if any(not _is_bound(claim) and not _waits(claim, storage) for claim in claims):
+        unbound = [claim for claim in claims if not _is_bound(claim)]
+        if not all(_waits(claim, storage) for claim in unbound):
             return PreFilter(conflict=_UNBOUND)
-        if not bound:
+        if any(_needs_unknown_objects(claim, storage, release) for claim in unbound):
+            unbound = []
+        volumes_found = [storage.volumes.get(each.volume) for each in claims if _is_bound(each)]
+        if not volumes_found and not unbound:
             return NOTHING_TO_CHECK
-        found = [storage.volumes.get(claim.volume) for claim in bound]
-        mismatch = _affinity_rejection(release)
-
-        def rule(state: NodeState) -> Rejection | None:
-            node = storage.csi_nodes.get(state.node.name)
-            for volume in found:
-                if volume is None:
-                    return _MISSING
-                affinity = _affinity(volume, node, release)
-                # Upstream matches labels only: it passes the selector a node without a name.
-                if affinity is not None and not affinity.matches("", state.node.labels):
-                    return mismatch
-            return None
-
-        return PreFilter(NodeFilter(rule))
+        bound = BoundVolumes(volumes_found, storage, release)
+        return PreFilter(_node_filter(bound, UnboundClaims.of(unbound, storage)))
 
 
-def cannot_evaluate(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
-    """Return whether a claim waits for its first consumer, or an object is unknown or malformed."""
+def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
+    """Return whether an object that the pod's claims depend on is unknown or malformed."""
     if pod.storage is None or not pod.storage.claims:
         return False
     storage = snapshot.storage
     if _has_unknown_objects(pod, storage):
         return True
     return any(
-        (not _is_bound(claim) and _waits(claim, storage)) or _is_untranslatable(claim, storage)
+        _needs_unknown_objects(claim, storage, release)
+        if not _is_bound(claim) and _waits(claim, storage)
+        else _is_untranslatable(claim, storage)
         for claim in _claims(pod, storage)
     )
+
+
+def _node_filter(bound: BoundVolumes, unbound: UnboundClaims) -> NodeFilter:
+    def rule(state: NodeState) -> Rejection | None:
+        failures = bound.failure(state), unbound.failure(state)
+        if failures[0] is Code.VOLUME_MISSING:
+            failures = failures[::-1]  # in upstream's order
+        found = tuple(code for code in failures if code is not None)
+        return unresolvable_for_all(found) if found else None
+
+    read, others = bound.label_keys(), unbound.label_keys()
+    return NodeFilter(rule, None if read is None or others is None else read | others)
 
 
 def _has_unknown_objects(pod: Pod, storage: Storage) -> bool:
@@ -101,6 +116,28 @@ def _needs_unknown_csi_node(claim: PersistentVolumeClaim, storage: Storage) -> b
         and volume.migration is not None
         and StorageKind.CSI_NODES in storage.unknown
     )
+
+
+def _needs_unknown_objects(
+    claim: PersistentVolumeClaim, storage: Storage, release: Release
+) -> bool:
+    """Return whether volumes, the driver or its capacities are unknown, for a claim that waits.
+
+    A claim with an attributes class, which upstream reports as an error where the feature is off,
+    counts as such a claim there.
+    """
+    if claim.selected_node is None and (
+        not storage.knows_all(StorageKind.VOLUMES)
+        or (claim.attributes_class and FeatureGate.VOLUME_ATTRIBUTES_CLASS not in release.gates)
+    ):
+        return True
+    provisioner = storage.classes[claim.storage_class].provisioner
+    if provisioner in NO_PROVISIONER:
+        return False
+    driver = storage.drivers.get(provisioner)
+    if driver is None:
+        return not storage.knows(StorageKind.DRIVERS, provisioner)
+    return driver.storage_capacity and not storage.knows_all(StorageKind.CAPACITIES)
 
 
 def _is_untranslatable(claim: PersistentVolumeClaim, storage: Storage) -> bool:
@@ -142,6 +179,35 @@ def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     return found is not None and found.waits_for_first_consumer and not claim.volume
 
 
+@dataclass(frozen=True, slots=True)
+class BoundVolumes:
+    """The volumes of bound claims; None for one that does not exist (checkBoundClaims)."""
+
+    volumes: Sequence[PersistentVolume | None]
+    storage: Storage
+    release: Release
+
+    def failure(self, state: NodeState) -> Code | None:
+        """Return why the first volume that fails cannot be used on the node, or None."""
+        node = self.storage.csi_nodes.get(state.node.name)
+        for volume in self.volumes:
+            if volume is None:
+                return Code.VOLUME_MISSING
+            affinity = _affinity(volume, node, self.release)
+            # Upstream matches labels only: it passes the selector a node without a name.
+            if affinity is not None and not affinity.matches("", state.node.labels):
+                conflict = self.release.volume_affinity_is_a_conflict
+                return Code.VOLUME_CONFLICT if conflict else Code.VOLUME_AFFINITY
+        return None
+
+    def label_keys(self) -> frozenset[str] | None:
+        """Return the node labels that decide; None if a volume may be translated on a node."""
+        present = [each for each in self.volumes if each is not None]
+        if any(each.migration is not None for each in present):
+            return None
+        return keys_of(alternatives_of(each.affinity) for each in present)
+
+
 def _affinity(
     volume: PersistentVolume, node: CsiNode | None, release: Release
 ) -> NodeSelector | None:
@@ -149,8 +215,3 @@ def _affinity(
     if migration is not None and is_translated(migration.plugin, node, release):
         return migration.affinity
     return volume.affinity
-
-
-def _affinity_rejection(release: Release) -> Rejection:
-    conflict = release.volume_affinity_is_a_conflict
-    return unresolvable(Code.VOLUME_CONFLICT if conflict else Code.VOLUME_AFFINITY)

@@ -47,7 +47,7 @@ class VolumeZone:
             fits = all(_value(labels, key) in values for key, values in topology)
             return None if fits else _REFUSAL
 
-        return PreFilter(NodeFilter(rule))
+        return PreFilter(NodeFilter(rule, _LABELS))
 
 
 def cannot_evaluate(pod: Pod, snapshot: Snapshot, _: Release) -> bool:

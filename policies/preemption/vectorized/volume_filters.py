@@ -1,17 +1,19 @@
 """The volume and device filters, as far as columns can evaluate them.
 
-Most of them read only the node, once the pod's claims are known: these are evaluated row by row, on
-rows that no other filter refuses. Filters that count the volumes of other pods are evaluated for
-all rows where such pods cannot matter; the other rows are reference rows.
+Most of them read only the node, once the pod's claims are known: these are evaluated on rows that
+no other filter refuses, and once for all rows with equal labels if they read only labels. Filters
+that count the volumes of other pods are evaluated for all rows where such pods cannot matter; the
+other rows are reference rows. Devices are evaluated once for all nodes with equal ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
+from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import TRAITS
 from policies.preemption.filtering import Filter, FilterPlugin
@@ -32,7 +34,21 @@ def vectorize_node_local(each: Filter, filter_input: FilterInput) -> VectorizedF
         return None
     if prepared.plugin is None:
         return VectorizedFilter()
-    return VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input),))
+    columns, reads = filter_input.columns, None
+    if isinstance(prepared.plugin, NodeFilter):
+        reads = prepared.plugin.reads
+    groups = np.arange(len(columns.names)) if reads is None else _rows_by_labels(columns, reads)
+    return VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input, groups),))
+
+
+def _rows_by_labels(columns: ClusterColumns, keys: Iterable[str]) -> Ints:
+    """Return a number for each row; rows with equal values of all labels ``keys`` have the same."""
+    groups = np.zeros(len(columns.names), np.int64)
+    for key in keys:
+        column = columns.nodes.labels(key)
+        pairs = groups * len(column.values) + column.rows()
+        groups = np.unique(pairs, return_inverse=True)[1]
+    return groups
 
 
 def vectorize_dynamic_resources(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
@@ -42,7 +58,23 @@ def vectorize_dynamic_resources(each: Filter, filter_input: FilterInput) -> Vect
         return vectorize_node_local(each, filter_input)
     for name in prepared.plugin.delegated:
         filter_input.columns.ensure_resource(name)
-    return VectorizedFilter((DevicesConstraint(prepared.plugin, filter_input),))
+    groups = _rows_by_devices(filter_input.columns, prepared.plugin)
+    return VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input, groups),))
+
+
+def _rows_by_devices(columns: ClusterColumns, plugin: DevicesFilter) -> Ints:
+    """Return a number for each row; rows with equal devices have the same.
+
+    They also lack the same delegated resources.
+    """
+    found = plugin.groups([state.node for state in columns.states])
+    if found is None:
+        return np.arange(len(columns.names))
+    groups: Ints = np.array(found, np.int64)
+    for name in sorted(plugin.delegated):
+        allocatable = columns.nodes.allocatable[columns.nodes.resources[name]]
+        groups = 2 * groups + (allocatable[: len(groups)] == 0)
+    return groups
 
 
 def vectorize_volume_restrictions(
@@ -84,74 +116,44 @@ def vectorize_node_volume_limits(
     )
     # Where no limit can be exceeded, only a required driver can be absent.
     drivers = NodeFilter(lambda state: plugin.absent_driver(state.node))
+    each_row = np.arange(len(columns.states))
     return VectorizedFilter(
-        (NodeLocalConstraint(drivers, filter_input),), close, reads_other_pods=True
+        (NodeLocalConstraint(drivers, filter_input, each_row),), close, reads_other_pods=True
     )
 
 
 @dataclass(frozen=True)
 class NodeLocalConstraint:
-    """A filter plugin that reads only the node, with a cache of its results by row."""
+    """A filter plugin that reads only the node, with a cache of its results.
+
+    ``groups`` has a number for each row of the columns; rows with the same one have equal results.
+    """
 
     plugin: FilterPlugin
     filter_input: FilterInput
+    groups: Ints
     _cache: dict[int, Rejection | None] = field(default_factory=dict)
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Set the plugin's status on the rows that still fit."""
         fits = np.flatnonzero(statuses.fits)
-        for place, row in zip(fits.tolist(), view.numbers[fits].tolist(), strict=True):
-            statuses.set_status(place, self._refusal(row))
-
-    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
-        """Return None: pods that are added back cannot matter."""
-        return
-
-    def _refusal(self, row: int) -> Rejection | None:
-        if row not in self._cache:
-            self._cache[row] = self.plugin.refuse(self.filter_input.columns.states[row])
-        return self._cache[row]
-
-
-@dataclass(frozen=True)
-class DevicesConstraint:
-    """The devices of a pod; nodes with equal devices have the same result."""
-
-    plugin: DevicesFilter
-    filter_input: FilterInput
-
-    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
-        """Set the plugin's status on the rows that still fit."""
-        fits = np.flatnonzero(statuses.fits)
-        if not len(fits):
-            return
-        groups = self._groups
-        if groups is None:
-            NodeLocalConstraint(self.plugin, self.filter_input).evaluate(view, statuses)
-            return
         rows = view.numbers[fits]
-        _, first, places = np.unique(groups[rows], return_index=True, return_inverse=True)
-        states = self.filter_input.columns.states
-        found = [self.plugin.refuse(states[row]) for row in rows[first].tolist()]
+        groups, firsts, inverse = np.unique(
+            self.groups[rows], return_index=True, return_inverse=True
+        )
+        pairs = zip(groups.tolist(), rows[firsts].tolist(), strict=True)
+        found = [self._refusal(group, row) for group, row in pairs]
         codes = [FITS if each is None else statuses.rejections.code(each) for each in found]
-        statuses.codes[fits] = np.array(codes, np.int32)[places]
+        statuses.codes[fits] = np.array(codes, np.int32)[inverse]
 
     def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
         """Return None: pods that are added back cannot matter."""
         return
 
-    @cached_property
-    def _groups(self) -> Ints | None:
-        """The group of each row and the delegated resources that its node lacks, as one number."""
-        columns = self.filter_input.columns
-        found = self.plugin.groups([state.node for state in columns.states])
-        if found is None:
-            return None
-        groups: Ints = np.array(found, np.int64)
-        for name in sorted(self.plugin.delegated):
-            allocatable = columns.nodes.allocatable[columns.nodes.resources[name]]
-            groups = 2 * groups + (allocatable[: len(groups)] == 0)
-        return groups
+    def _refusal(self, group: int, row: int) -> Rejection | None:
+        if group not in self._cache:
+            self._cache[group] = self.plugin.refuse(self.filter_input.columns.states[row])
+        return self._cache[group]
 
 
 @dataclass(frozen=True)

@@ -230,8 +230,8 @@ async def test_a_release_that_does_not_filter_by_devices_does_not_follow_them() 
     async with following(NODES, Config(port=0, upstream="1.31")) as it:
         await it.let_it_sync()
         kinds = set(it.extender.service.informers)
-        assert not {"resourceclaims", "csidrivers", "volumeattachments"} & kinds
-        assert {"persistentvolumeclaims", "csinodes"} <= kinds
+        assert not {"resourceclaims", "volumeattachments"} & kinds
+        assert {"persistentvolumeclaims", "csinodes", "csidrivers", "csistoragecapacities"} <= kinds
 
 
 async def test_the_filter_verb_trusts_kube_schedulers_check_of_claims() -> None:

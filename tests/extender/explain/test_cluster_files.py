@@ -215,17 +215,20 @@ CLAIMING = pod_json(
 
 
 def test_claims_volumes_and_devices_are_read(tmp_path: Path) -> None:
-    kinds = ("PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment")
+    kinds = "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment"
     cluster_wide = [{"kind": kind, "metadata": {"name": "x"}} for kind in kinds]
     device = {"kind": "ResourceClaim", "metadata": {"name": "gpu", "namespace": "default"}}
+    capacity = {**device, "kind": "CSIStorageCapacity", "storageClassName": "x"}
     published = [
         {"kind": kind, "metadata": {"name": "x"}} for kind in ("ResourceSlice", "DeviceClass")
     ]
-    found = cluster_of(tmp_path, CLAIM, device, *cluster_wide, *published).snapshot.storage
+    found = cluster_of(
+        tmp_path, CLAIM, device, capacity, *cluster_wide, *published
+    ).snapshot.storage
     assert set(found.slices) == set(found.device_classes) == {"x"}
     assert (set(found.claims), set(found.devices)) == ({"default/data"}, {"default/gpu"})
     assert set(found.volumes) == set(found.classes) == set(found.csi_nodes) == {"x"}
-    assert set(found.drivers) == {"x"}
+    assert (set(found.drivers), set(found.capacities)) == ({"x"}, {"default/gpu"})
     assert found.unknown == set()
 
 

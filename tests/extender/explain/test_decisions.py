@@ -17,9 +17,10 @@ from extender.explain.decisions import (
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.kubernetes.snapshot import Snapshot
+from policies.kubernetes.storage import StorageKind
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, DEFAULT_RULES
 from policies.replicaset import decide_scale_down
-from tests.builders import LATE, budget, late_claim, node, pod, snapshot
+from tests.builders import LATE, MEASURED, budget, late_claim, node, pod, snapshot
 from tests.builders.replicas import NOW_NS, replica
 from tests.builders.storage import build_storage
 from tests.commands import rendered
@@ -109,7 +110,8 @@ def test_a_pod_that_may_not_preempt() -> None:
 
 def test_unevaluated_filters_are_named() -> None:
     claiming = pod("vip", cpu="2", priority=10, volumes=["data"])
-    moment = replace(CLUSTER, storage=build_storage([late_claim("data"), LATE]))
+    storage = build_storage([late_claim("data"), LATE, MEASURED], [StorageKind.CAPACITIES])
+    moment = replace(CLUSTER, storage=storage)
     decision = explain_preempt(claiming, moment, DEFAULT_RULES, None)
     assert preempt_document(decision)["unjudged"] == ["VolumeBinding"]
     assert "not evaluated, so the result may be too optimistic" in rendered(

@@ -11,10 +11,21 @@ from extender.kube.decoders.typed_decoder import Unreadable
 from extender.protocol import preempt_verb
 from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.releases import RELEASES
-from policies.kubernetes.snapshot import Snapshot
+from policies.kubernetes.snapshot import Node, Pod, Snapshot
+from policies.kubernetes.storage import StorageKind
 from policies.preemption.policy import DEFAULT_RULES, Policy, ProtectedPods, SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
-from tests.builders import LATE, budget, encoded, late_claim, node, pod, pod_json, snapshot
+from tests.builders import (
+    LATE,
+    MEASURED,
+    budget,
+    encoded,
+    late_claim,
+    node,
+    pod,
+    pod_json,
+    snapshot,
+)
 from tests.extender.conftest import live_cluster, preempt_body
 from tests.extender.go_decoder import Victims, preempted
 
@@ -33,7 +44,13 @@ FULL_NODES = (
     pod("batch", on="node-2", cpu="1", priority=1),
     late_claim("data"),
     LATE,
+    MEASURED,
 )
+
+
+def full_cluster(*more: Node | Pod) -> Snapshot:
+    """Return the full nodes; the capacities of the claim's driver are unknown."""
+    return snapshot(*FULL_NODES, *more, unknown=[StorageKind.CAPACITIES])
 
 
 @dataclass(frozen=True)
@@ -59,15 +76,15 @@ def ask(
 class TestOurOwnChoice:
     def test_is_the_best_of_the_offered_nodes_and_the_only_one_named(self) -> None:
         body = preempt_body(VIP, node_1=["web"], node_2=["batch"])
-        assert ask(body, snapshot(*FULL_NODES)).entries == {"node-2": Victims(("batch",), 0)}
+        assert ask(body, full_cluster()).entries == {"node-2": Victims(("batch",), 0)}
 
     def test_stays_within_the_offered_nodes(self) -> None:
-        outcome = ask(preempt_body(VIP, node_1=["web"]), snapshot(*FULL_NODES))
+        outcome = ask(preempt_body(VIP, node_1=["web"]), full_cluster())
         assert set(outcome.entries) == {"node-1"}
 
     def test_may_be_any_node_where_the_whole_cluster_is_searched(self) -> None:
         body = preempt_body(VIP, node_1=["web"])
-        outcome = ask(body, snapshot(*FULL_NODES), search=Search.CLUSTER)
+        outcome = ask(body, full_cluster(), search=Search.CLUSTER)
         assert set(outcome.entries) == {"node-2"}
 
     def test_reprieves_pods_that_were_offered_needlessly(self) -> None:
@@ -107,7 +124,7 @@ class TestOurOwnChoice:
         assert set(outcome.entries) == {"node-1"}
 
     def test_skips_unknown_nodes_with_a_note(self) -> None:
-        outcome = ask(preempt_body(VIP, node_1=["web"], node_9=["x"]), snapshot(*FULL_NODES))
+        outcome = ask(preempt_body(VIP, node_1=["web"], node_9=["x"]), full_cluster())
         assert set(outcome.entries) == {"node-1"}
         assert outcome.answer.notes == ("node node-9 was offered but is not known",)
 
@@ -124,7 +141,7 @@ class TestNothing:
         self, spec: dict[str, Any], reason: str
     ) -> None:
         body = preempt_body(pod_json("vip", cpu="1", priority=10, spec=spec), node_2=["batch"])
-        outcome = ask(body, snapshot(*FULL_NODES))
+        outcome = ask(body, full_cluster())
         assert outcome.answer.body == NOTHING
         assert outcome.answer.named_candidate is None
         assert outcome.answer.notes[0] == reason
@@ -132,7 +149,7 @@ class TestNothing:
     def test_a_pod_whose_earlier_victims_terminate_gets_no_candidates(self) -> None:
         waiting = pod_json("vip", cpu="1", priority=10, status={"nominatedNodeName": "node-3"})
         leaving = pod("old", on="node-3", cpu="1", terminating=True, preempted=True)
-        moment = snapshot(*FULL_NODES, node("node-3", cpu="1"), leaving)
+        moment = full_cluster(node("node-3", cpu="1"), leaving)
         outcome = ask(preempt_body(waiting, node_1=["web"]), moment)
         assert outcome.answer.body == NOTHING
         assert outcome.answer.notes == (
@@ -141,16 +158,16 @@ class TestNothing:
 
     def test_without_offers_and_resolvable_nodes_there_are_no_candidates(self) -> None:
         too_large = pod_json("vip", cpu="99", priority=10)
-        assert ask(preempt_body(too_large), snapshot(*FULL_NODES)).answer.body == NOTHING
+        assert ask(preempt_body(too_large), full_cluster()).answer.body == NOTHING
 
     def test_an_unimplemented_filter_without_offers_gets_the_fallback(self) -> None:
-        outcome = ask(preempt_body(CLAIMING), snapshot(*FULL_NODES), search=Search.CLUSTER)
+        outcome = ask(preempt_body(CLAIMING), full_cluster(), search=Search.CLUSTER)
         assert outcome.answer.body == NOTHING
 
     @pytest.mark.parametrize("entries", [None, {}, {"node-1": None}])
     def test_null_offers_are_no_offers(self, entries: Any) -> None:
         body = encoded({"Pod": VIP, "NodeNameToVictims": {}, "NodeNameToMetaVictims": entries})
-        assert ask(body, snapshot(*FULL_NODES)).answer.body == NOTHING
+        assert ask(body, full_cluster()).answer.body == NOTHING
 
 
 class TestDeferred:
@@ -158,26 +175,26 @@ class TestDeferred:
 
     def test_picks_by_the_same_criteria_and_notes_the_reason(self) -> None:
         body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
-        outcome = ask(body, snapshot(*FULL_NODES))
+        outcome = ask(body, full_cluster())
         assert outcome.entries == {"node-2": Victims(("batch",), 0)}
         assert outcome.answer.notes == ("deferred: not evaluated: VolumeBinding",)
 
     def test_a_node_that_cannot_be_evaluated_is_not_waited_for(self) -> None:
         status = {"nominatedNodeName": "node-3"}
         leaving = pod("old", on="node-3", cpu="1", terminating=True, preempted=True)
-        moment = snapshot(*FULL_NODES, node("node-3", cpu="1"), leaving)
+        moment = full_cluster(node("node-3", cpu="1"), leaving)
         outcome = ask(preempt_body({**CLAIMING, "status": status}, node_1=["web"]), moment)
         assert outcome.entries == {"node-1": Victims(("web",), 0)}
 
     def test_never_for_a_pod_that_may_not_preempt(self) -> None:
         never = {**CLAIMING, "spec": {**CLAIMING["spec"], "preemptionPolicy": "Never"}}
-        outcome = ask(preempt_body(never, node_1=["web"]), snapshot(*FULL_NODES))
+        outcome = ask(preempt_body(never, node_1=["web"]), full_cluster())
         assert outcome.answer.body == NOTHING
 
     def test_keeps_what_kube_scheduler_counted(self) -> None:
         entries = {"node-1": {"Pods": [{"UID": "web"}], "NumPDBViolations": 3}}
         body = encoded({"Pod": CLAIMING, "NodeNameToMetaVictims": entries})
-        outcome = ask(body, snapshot(*FULL_NODES))
+        outcome = ask(body, full_cluster())
         assert outcome.entries == {"node-1": Victims(("web",), 3)}
 
     def test_nodes_that_our_view_finds_free_do_not_prevent_it(self) -> None:
@@ -204,7 +221,7 @@ class TestDeferred:
         ],
     )
     def test_leaves_out_an_invalid_offer(self, uids: list[str], problem: str) -> None:
-        moment = snapshot(*FULL_NODES, pod("equal", on="node-1", priority=10))
+        moment = full_cluster(pod("equal", on="node-1", priority=10))
         outcome = ask(preempt_body(CLAIMING, node_1=uids, node_2=["batch"]), moment)
         assert set(outcome.entries) == {"node-2"}
         assert f"left out: {problem}" in outcome.answer.notes
@@ -213,35 +230,35 @@ class TestDeferred:
     def test_a_null_victim_voids_its_offer(self) -> None:
         entries = {"node-1": {"Pods": [{"UID": "web"}, None], "NumPDBViolations": 0}}
         body = encoded({"Pod": CLAIMING, "NodeNameToMetaVictims": entries})
-        assert ask(body, snapshot(*FULL_NODES)).answer.body == NOTHING
+        assert ask(body, full_cluster()).answer.body == NOTHING
 
     def test_protected_pods_are_not_taken_from_offers(self) -> None:
         guard = ProtectedPods("web stays", lambda each: each.name == "web")
         rules = replace(DEFAULT_RULES, policy=Policy("careful", protected_pods=(guard,)))
         body = preempt_body(CLAIMING, node_1=["web"])
-        outcome = ask(body, snapshot(*FULL_NODES), rules=rules)
+        outcome = ask(body, full_cluster(), rules=rules)
         assert outcome.answer.body == NOTHING
         assert "left out: victim default/web is protected by web stays" in outcome.answer.notes
 
     def test_a_node_without_victims_is_passed_on_only_if_there_is_no_other(self) -> None:
-        moment = snapshot(*FULL_NODES)
+        moment = full_cluster()
         alone = ask(preempt_body(CLAIMING, node_1=[]), moment)
         assert alone.entries == {"node-1": Victims((), 0)}
         beside = ask(preempt_body(CLAIMING, node_1=[], node_2=["batch"]), moment)
         assert set(beside.entries) == {"node-2"}
 
     def test_of_several_nodes_without_victims_the_first_by_name_is_passed_on(self) -> None:
-        outcome = ask(preempt_body(CLAIMING, node_2=[], node_1=[]), snapshot(*FULL_NODES))
+        outcome = ask(preempt_body(CLAIMING, node_2=[], node_1=[]), full_cluster())
         assert set(outcome.entries) == {"node-1"}
 
     def test_a_release_that_refuses_nodes_without_victims_gets_none(self) -> None:
         rules = replace(DEFAULT_RULES, release=RELEASES["1.37"])
         body = preempt_body(CLAIMING, node_1=[])
-        assert ask(body, snapshot(*FULL_NODES), rules=rules).answer.body == NOTHING
+        assert ask(body, full_cluster(), rules=rules).answer.body == NOTHING
 
     def test_the_deciding_criterion_names_the_rival(self) -> None:
         body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
-        decision = ask(body, snapshot(*FULL_NODES)).answer.decision
+        decision = ask(body, full_cluster()).answer.decision
         assert (
             "vip preempts pods on node-2, decided by lowest priority of the first victim"
             in next(iter(decision.describe()))

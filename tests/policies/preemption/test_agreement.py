@@ -162,7 +162,7 @@ def test_any_filters(cluster: Cluster, release: Release, chosen: list[Filter]) -
 BEHIND = build_storage(
     [
         claim("data", "pv"),
-        claim("single", "pv", read_write_once_pod=True),
+        claim("single", "pv", access_modes=frozenset({"ReadWriteOncePod"})),
         late_claim("late"),
         LATE,
         volume("pv", "handle"),

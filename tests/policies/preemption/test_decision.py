@@ -22,7 +22,7 @@ from policies.preemption.filtering.status import (
 )
 from policies.preemption.policy import Policy, ProtectedPods, SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, preempt
-from tests.builders import LATE, budget, claim, late_claim, node, pod, snapshot
+from tests.builders import LATE, MEASURED, budget, claim, late_claim, node, pod, snapshot
 from tests.builders.storage import build_storage
 
 WEB = {"app": "web"}
@@ -184,8 +184,8 @@ def test_the_description_of_a_filtering(cluster: Snapshot) -> None:
 
 def test_a_decision_names_the_filters_that_were_not_evaluated() -> None:
     asking = pod("job", cpu="2", priority=1, volumes=["data"])
-    claiming = late_claim("data"), LATE
-    cluster = snapshot(node("node-1", cpu="2"), pod("low", on="node-1", cpu="1"), *claiming)
+    full = node("node-1", cpu="2"), pod("low", on="node-1", cpu="1")
+    cluster = snapshot(*full, late_claim("data"), LATE, MEASURED, unknown=[StorageKind.CAPACITIES])
     assert text(preempt(asking, cluster)) == pinned(
         """
         default/job preempts pods on node-1, the only candidate

@@ -7,6 +7,7 @@ import pytest
 from policies.kubernetes.releases import NEWEST, RELEASES
 from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.kubernetes.storage import StorageKind
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import (
     Code,
@@ -17,7 +18,17 @@ from policies.preemption.filtering.status import (
 )
 from policies.preemption.policy import CANDIDATE_CRITERIA, Policy, SchedulerRules, candidate_order
 from policies.preemption.reference_engine import filter_nodes, post_filter, preempt
-from tests.builders import LATE, budget, holding, late_claim, node, on_nodes, pod, snapshot
+from tests.builders import (
+    LATE,
+    MEASURED,
+    budget,
+    holding,
+    late_claim,
+    node,
+    on_nodes,
+    pod,
+    snapshot,
+)
 
 FITS = unresolvable(Code.FEASIBLE)
 CPU = refused(Code.INSUFFICIENT, "cpu")
@@ -69,7 +80,8 @@ def test_only_the_filters_of_the_rules_run() -> None:
 
 
 def test_only_filters_of_the_rules_are_named_as_unevaluated() -> None:
-    asking, moment = pod(volumes=["data"]), snapshot(late_claim("data"), LATE)
+    waiting = late_claim("data"), LATE, MEASURED
+    asking, moment = pod(volumes=["data"]), snapshot(*waiting, unknown=[StorageKind.CAPACITIES])
     assert filter_nodes(asking, moment).not_evaluated == {"VolumeBinding"}
     assert (
         filter_nodes(

@@ -10,10 +10,17 @@ import pytest
 from extender.kube.decoders import storage
 from extender.kube.decoders.typed_decoder import ObjectError
 from policies.kubernetes.csi_migration import AWS_EBS, BETA_ZONE, REGION, ZONE
-from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, Requirement
+from policies.kubernetes.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+)
 from policies.kubernetes.storage import (
+    ClaimReference,
     CsiDriver,
     CsiNode,
+    CsiStorageCapacity,
     CsiVolume,
     Migration,
     PersistentVolume,
@@ -42,6 +49,10 @@ def term(key: str, value: str) -> NodeSelector:
     return NodeSelector((NodeSelectorTerm((Requirement(key, "In", (value,)),)),))
 
 
+def allowed(*values: str) -> Document:
+    return {"key": ZONE, "values": list(values)}
+
+
 CLAIMS: list[tuple[Document, PersistentVolumeClaim]] = [
     (meta(), PersistentVolumeClaim("default", "x")),
     (
@@ -62,7 +73,47 @@ CLAIMS: list[tuple[Document, PersistentVolumeClaim]] = [
             },
             "status": {"phase": "Bound"},
         },
-        PersistentVolumeClaim("ns", "x", "pv", "fast", bound=True, read_write_once_pod=True),
+        PersistentVolumeClaim(
+            "ns",
+            "x",
+            "pv",
+            "fast",
+            bound=True,
+            access_modes=frozenset({"ReadWriteOnce", "ReadWriteOncePod"}),
+        ),
+    ),
+    (
+        {
+            **meta(uid="u", annotations={"volume.kubernetes.io/selected-node": "node-1"}),
+            "spec": {
+                "resources": {"requests": {"storage": "1.5Ki"}},
+                "selector": {"matchLabels": {"tier": "fast"}},
+                "volumeAttributesClassName": "gold",
+                "volumeMode": "Block",
+            },
+        },
+        PersistentVolumeClaim(
+            "default",
+            "x",
+            uid="u",
+            request=1536,
+            volume_mode="Block",
+            attributes_class="gold",
+            selector=LabelSelector((Requirement("tier", "In", ("fast",)),)),
+            selected_node="node-1",
+        ),
+    ),
+    (
+        {
+            **meta(),
+            "spec": {
+                "resources": {"requests": None},
+                "selector": None,
+                "volumeAttributesClassName": None,
+                "volumeMode": None,
+            },
+        },
+        PersistentVolumeClaim("default", "x"),
     ),
     (
         {**meta(annotations={CLASS: "old"}), "spec": {"storageClassName": "new"}},
@@ -96,7 +147,9 @@ VOLUMES: list[tuple[Document, PersistentVolume]] = [
     (
         meta(labels={REGION: "r", BETA_ZONE: "a__ b", ZONE: "a__", "other": "x"}),
         PersistentVolume(
-            "x", topology=((BETA_ZONE, frozenset({"a", "b"})), (REGION, frozenset({"r"})))
+            "x",
+            topology=((BETA_ZONE, frozenset({"a", "b"})), (REGION, frozenset({"r"}))),
+            labels={REGION: "r", BETA_ZONE: "a__ b", ZONE: "a__", "other": "x"},
         ),
     ),
     (
@@ -112,6 +165,40 @@ VOLUMES: list[tuple[Document, PersistentVolume]] = [
         ),
     ),
     ({**meta(), "spec": {"iscsi": {"iqn": "i"}}}, PersistentVolume("x")),
+    (
+        {
+            **meta(labels={"tier": "fast"}, deletionTimestamp=NOW),
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Ki"},
+                "claimRef": {"namespace": "ns", "name": "data", "uid": "u"},
+                "storageClassName": "local",
+                "volumeAttributesClassName": "gold",
+                "volumeMode": "Block",
+            },
+            "status": {"phase": "Available"},
+        },
+        PersistentVolume(
+            "x",
+            available=True,
+            deleting=True,
+            claim=ClaimReference("ns", "data", "u"),
+            storage_class="local",
+            capacity=1024,
+            access_modes=frozenset({"ReadWriteOnce"}),
+            volume_mode="Block",
+            attributes_class="gold",
+            labels={"tier": "fast"},
+        ),
+    ),
+    (
+        {
+            **meta(annotations={CLASS: "old"}),
+            "spec": {"storageClassName": "new", "capacity": None, "claimRef": None},
+            "status": {"phase": "Bound"},
+        },
+        PersistentVolume("x", storage_class="old"),
+    ),
 ]
 
 CLASSES: list[tuple[Document, StorageClass]] = [
@@ -121,6 +208,19 @@ CLASSES: list[tuple[Document, StorageClass]] = [
     (
         {**meta(), "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"},
         StorageClass("x", "p", waits_for_first_consumer=True),
+    ),
+    ({**meta(), "allowedTopologies": None}, StorageClass("x")),
+    ({**meta(), "allowedTopologies": []}, StorageClass("x")),
+    (
+        {**meta(), "allowedTopologies": [{"matchLabelExpressions": [allowed("a")]}]},
+        StorageClass("x", topologies=term(ZONE, "a")),
+    ),
+    (
+        {
+            **meta(),
+            "allowedTopologies": [{}, {"matchLabelExpressions": [allowed("a", "not a label")]}],
+        },
+        StorageClass("x", topologies=NodeSelector((NodeSelectorTerm(), NodeSelectorTerm()))),
     ),
 ]
 
@@ -146,6 +246,35 @@ DRIVERS: list[tuple[Document, CsiDriver]] = [
     (meta(), CsiDriver("x")),
     ({**meta(), "spec": {"preventPodSchedulingIfMissing": None}}, CsiDriver("x")),
     ({**meta(), "spec": {"preventPodSchedulingIfMissing": True}}, CsiDriver("x", required=True)),
+    ({**meta(), "spec": {"storageCapacity": True}}, CsiDriver("x", storage_capacity=True)),
+]
+
+CAPACITIES: list[tuple[Document, CsiStorageCapacity]] = [
+    (
+        {**meta(), "storageClassName": "s", "capacity": None, "nodeTopology": None},
+        CsiStorageCapacity("default", "x", "s"),
+    ),
+    (
+        {
+            **meta(namespace="kube-system"),
+            "storageClassName": "s",
+            "capacity": "1Ki",
+            "nodeTopology": {"matchLabels": {ZONE: "a"}},
+        },
+        CsiStorageCapacity(
+            "kube-system", "x", "s", LabelSelector((Requirement(ZONE, "In", ("a",)),)), 1024
+        ),
+    ),
+    (
+        {
+            **meta(),
+            "storageClassName": "s",
+            "capacity": "2Ki",
+            "maximumVolumeSize": "1Ki",
+            "nodeTopology": {},
+        },
+        CsiStorageCapacity("default", "x", "s", LabelSelector(), 1024),
+    ),
 ]
 
 ATTACHMENTS: list[tuple[Document, VolumeAttachment]] = [
@@ -169,6 +298,7 @@ TABLES: list[tuple[Callable[[bytes], object], list[Any]]] = [
     (storage.decode_storage_class, CLASSES),
     (storage.decode_csi_node, CSI_NODES),
     (storage.decode_csi_driver, DRIVERS),
+    (storage.decode_storage_capacity, CAPACITIES),
     (storage.decode_volume_attachment, ATTACHMENTS),
 ]
 
@@ -199,6 +329,11 @@ def test_the_fields_that_filters_read_are_decoded(
                 ]}}},
             },
             "PersistentVolume x: spec.nodeAffinity.required: 'Near' is not a valid node selector",
+        ),
+        (
+            storage.decode_storage_capacity,
+            {**meta(namespace="ns"), "storageClassName": "s", "maximumVolumeSize": "much"},
+            "CSIStorageCapacity ns/x: maximumVolumeSize: 'much' is not a quantity",
         ),
         (storage.decode_csi_node, {"metadata": {}}, "CSINode: metadata.name: required"),
     ],

@@ -25,7 +25,17 @@ from policies.preemption.filtering import (
     run_pre_filters,
 )
 from policies.preemption.filtering.status import FEASIBLE, Rejection
-from tests.builders import LATE, holding, late_claim, node, on_nodes, pod, snapshot, toleration
+from tests.builders import (
+    LATE,
+    MEASURED,
+    holding,
+    late_claim,
+    node,
+    on_nodes,
+    pod,
+    snapshot,
+    toleration,
+)
 from tests.properties.engines import assert_agreement
 
 GPU = "example.com/gpu"
@@ -310,7 +320,7 @@ def test_an_error_for_an_unknown_filter_has_the_known_ones() -> None:
 
 
 def test_filters_that_cannot_be_evaluated_are_named() -> None:
-    moment = snapshot(late_claim("data"), LATE)
+    moment = snapshot(late_claim("data"), LATE, MEASURED, unknown=[StorageKind.CAPACITIES])
     asking = pod(volumes=["data"])
     assert not_evaluated(asking, moment, NEWEST) == {"VolumeBinding"}
     assert not_evaluated(asking, moment, NEWEST, filters_named(["VolumeZone"])) == frozenset()
@@ -327,7 +337,8 @@ def test_filters_after_the_one_that_refuses_every_node_do_not_have_to_be_evaluat
 
 
 def test_a_filter_before_the_one_that_refuses_every_node_may_not_be_evaluated() -> None:
-    cluster = snapshot(node("node-1"), late_claim("data"), LATE)
+    waiting = late_claim("data"), LATE, MEASURED
+    cluster = snapshot(node("node-1"), *waiting, unknown=[StorageKind.CAPACITIES])
     asking = pod(volumes=["data"], devices=[DeviceClaim("gpu", "missing")])
     found = decide_filter(asking, cluster, SchedulerRules(RELEASES["1.37"]))
     assert found.conflict is not None

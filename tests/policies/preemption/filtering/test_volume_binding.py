@@ -19,7 +19,7 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
-from tests.builders import LATE, claim, late_claim, node, pod, snapshot
+from tests.builders import LATE, MEASURED, claim, late_claim, node, pod, snapshot
 from tests.builders.storage import StorageObject
 
 RULES = SchedulerRules(filters=filters_named(["VolumeBinding"]))
@@ -138,14 +138,11 @@ def test_bound_claims(
     assert decision.not_evaluated == set()
 
 
-def test_a_claim_that_waits_for_its_first_pod_leaves_the_pod_unevaluated() -> None:
-    decision = decide_filter(claiming("data"), snapshot(NODE, late_claim("data"), LATE), RULES)
-    assert decision.feasible == ("node-1",)
-    assert decision.not_evaluated == {"VolumeBinding"}
-
-
-def test_bound_claims_are_evaluated_beside_one_that_waits() -> None:
-    moment = snapshot(NODE, late_claim("late"), LATE, claim("data", "there"), THERE)
+def test_bound_claims_are_evaluated_beside_one_that_cannot_be() -> None:
+    waiting = late_claim("late"), LATE, MEASURED
+    moment = snapshot(
+        NODE, *waiting, claim("data", "there"), THERE, unknown=[StorageKind.CAPACITIES]
+    )
     decision = decide_filter(claiming("late", "data"), moment, RULES)
     assert decision.rejected == {"node-1": unresolvable(Code.VOLUME_AFFINITY)}
     assert decision.not_evaluated == {"VolumeBinding"}

@@ -13,8 +13,9 @@ from policies.preemption.filtering.status import Code, Rejection, refused, unres
 from tests.builders import claim, node, pod, snapshot
 
 RULES = SchedulerRules(filters=filters_named(["VolumeRestrictions"]))
-ONE_POD = claim("rwop-1", read_write_once_pod=True)
-SECOND = claim("rwop-2", read_write_once_pod=True)
+ONE_POD_MODE = frozenset({"ReadWriteOncePod"})
+ONE_POD = claim("rwop-1", access_modes=ONE_POD_MODE)
+SECOND = claim("rwop-2", access_modes=ONE_POD_MODE)
 SHARED = claim("rwx")
 MONITORS = frozenset({"a", "b"})
 READ_ONLY = Disk(RBD, "p/i", read_only=True, monitors=MONITORS)

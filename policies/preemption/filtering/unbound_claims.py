@@ -1,0 +1,252 @@
+"""Claims that wait for their first consumer: the nodes on which volumes can be found for them.
+
+The claims of a pod are matched one after the other, the smallest first, and each takes the smallest
+volume that fits:
+
+    claims of 40 and 45 GiB, volumes of 50 and 100 GiB  ->  40 takes 50, 45 takes 100
+
+For the claims without a volume, one has to be provisioned: the class must allow the node, and if
+the driver reports its capacities, one must be large enough. Each claim is compared with it alone,
+not the sum of the claims.
+
+kube-scheduler lists volumes in random order; here, the first by name is taken of those of the same
+size. Bindings that kube-scheduler has chosen and not written yet are known to itself only.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from policies.kubernetes.selectors import Labels, NodeSelector, NodeSelectorTerm, Requirement
+from policies.kubernetes.snapshot import NodeState
+from policies.kubernetes.storage import PersistentVolume, PersistentVolumeClaim, Storage
+from policies.preemption.filtering.status import Code
+
+NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
+"""Provisioners of a class without dynamic provisioning."""
+
+Alternatives = Sequence[Sequence[Requirement]]
+"""Requirements on node labels: those of at least one alternative have to be met."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnboundClaims:
+    """The claims that wait for their first consumer (FindPodVolumes).
+
+    ``selected`` have a selected node, on which their volumes are to be provisioned; ``others`` are
+    sorted by size.
+    """
+
+    selected: Sequence[tuple[str, Provisioning]]
+    others: Sequence[tuple[MatchingVolumes, Provisioning]]
+
+    @staticmethod
+    def of(claims: Sequence[PersistentVolumeClaim], storage: Storage) -> UnboundClaims:
+        """Return the claims with the volumes and the capacities that they can get."""
+        by_size = sorted(claims, key=lambda claim: claim.request)
+        return UnboundClaims(
+            [
+                (claim.selected_node, Provisioning.of(claim, storage))
+                for claim in claims
+                if claim.selected_node is not None
+            ],
+            [
+                (MatchingVolumes.of(claim, storage), Provisioning.of(claim, storage))
+                for claim in by_size
+                if claim.selected_node is None
+            ],
+        )
+
+    def failure(self, state: NodeState) -> Code | None:
+        """Return why the claims cannot be bound on the node, or None."""
+        labels = state.node.labels
+        if any(node != state.node.name for node, _ in self.selected):
+            return Code.NO_VOLUME_TO_BIND
+        to_provision = [provisioning for _, provisioning in self.selected]
+        taken: set[str] = set()
+        for volumes, provisioning in self.others:
+            volume = volumes.find(labels, taken)
+            if volume is None:
+                to_provision.append(provisioning)
+            else:
+                taken.add(volume)
+        failures = (provisioning.failure(labels) for provisioning in to_provision)
+        return next((code for code in failures if code is not None), None)
+
+    def label_keys(self) -> frozenset[str] | None:
+        """Return the node labels that decide; None if the name of the node decides, too."""
+        if self.selected:
+            return None
+        return frozenset().union(
+            *(
+                volumes.label_keys() | provisioning.label_keys()
+                for volumes, provisioning in self.others
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingVolumes:
+    """The volumes that a claim can be bound to, where the node allows it.
+
+    ``reserved`` are kept for the claim: the first of them is used or none. ``available`` are sorted
+    by size. Source: FindMatchingVolume in k8s.io/component-helpers/storage/volume/pv_helpers.go.
+    """
+
+    reserved: Sequence[tuple[str, Alternatives]]
+    available: FirstByLabels
+
+    @staticmethod
+    def of(claim: PersistentVolumeClaim, storage: Storage) -> MatchingVolumes:
+        """Find the volumes."""
+        fitting = [each for each in storage.volumes.values() if _fits(claim, each)]
+        fitting.sort(key=lambda volume: (volume.capacity, volume.name))
+        reserved = sorted((each for each in fitting if each.claim), key=lambda it: it.name)
+        available = (each for each in fitting if not each.claim and _is_eligible(claim, each))
+        return MatchingVolumes(
+            [(each.name, alternatives_of(each.affinity)) for each in reserved],
+            FirstByLabels((each.name, alternatives_of(each.affinity)) for each in available),
+        )
+
+    def find(self, labels: Labels, taken: Collection[str]) -> str | None:
+        """Return the name of the claim's volume on a node with ``labels``, or None."""
+        for name, alternatives in self.reserved:
+            if name not in taken:
+                return name if _meet(labels, alternatives) else None
+        return self.available.first(labels, taken)
+
+    def label_keys(self) -> frozenset[str]:
+        """Return the node labels that decide."""
+        return (
+            keys_of(alternatives for _, alternatives in self.reserved) | self.available.label_keys
+        )
+
+
+def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    return (
+        volume.storage_class == claim.storage_class
+        and (volume.claim is None or volume.is_bound_to(claim))
+        and volume.capacity >= claim.request
+        and volume.volume_mode == claim.volume_mode
+        and volume.attributes_class == claim.attributes_class
+        and not volume.deleting
+    )
+
+
+def _is_eligible(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    return (
+        volume.available
+        and (claim.selector is None or claim.selector.matches(volume.labels))
+        and claim.access_modes <= volume.access_modes
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """Whether a volume for a claim can be provisioned on a node (checkVolumeProvisions).
+
+    ``topologies`` are the nodes that the class allows. ``capacities`` are large enough; None: the
+    driver does not report its capacity.
+    """
+
+    topologies: Alternatives
+    capacities: FirstByLabels | None = None
+
+    @staticmethod
+    def of(claim: PersistentVolumeClaim, storage: Storage) -> Provisioning:
+        """Find the topologies and capacities; upstream does not translate in-tree provisioners."""
+        found = storage.classes[claim.storage_class]
+        if found.provisioner in NO_PROVISIONER:
+            return Provisioning(())
+        topologies = alternatives_of(found.topologies)
+        driver = storage.drivers.get(found.provisioner)
+        if driver is None or not driver.storage_capacity or not claim.request:
+            return Provisioning(topologies)
+        large_enough = (
+            (each.key, (each.nodes.requirements,))
+            for each in storage.capacities.values()
+            if each.storage_class == found.name
+            and each.nodes is not None
+            and each.largest is not None
+            and each.largest >= claim.request
+        )
+        return Provisioning(topologies, FirstByLabels(large_enough))
+
+    def failure(self, labels: Labels) -> Code | None:
+        """Return why no volume can be provisioned on a node with ``labels``, or None."""
+        if not _meet(labels, self.topologies):
+            return Code.NO_VOLUME_TO_BIND
+        if self.capacities is not None and self.capacities.first(labels) is None:
+            return Code.NOT_ENOUGH_STORAGE
+        return None
+
+    def label_keys(self) -> frozenset[str]:
+        """Return the node labels that decide."""
+        keys = keys_of([self.topologies])
+        return keys if self.capacities is None else keys | self.capacities.label_keys
+
+
+class FirstByLabels:
+    """Names in order, of which the first is found whose requirements a node's labels meet.
+
+    Most volumes and capacities require one value of one label, such as the host name. They are
+    indexed by it, so that a node is compared only with its own.
+    """
+
+    def __init__(self, entries: Iterable[tuple[str, Alternatives]]) -> None:
+        self._entries = tuple(entries)
+        self._unindexed: list[int] = []
+        self._indexed: dict[str, dict[str, list[int]]] = {}
+        self.label_keys = keys_of(alternatives for _, alternatives in self._entries)
+        for place, (_, alternatives) in enumerate(self._entries):
+            for requirements in alternatives:
+                exact = next((each for each in requirements if each.operator == "In"), None)
+                if exact is None:
+                    self._unindexed.append(place)
+                    continue
+                places = self._indexed.setdefault(exact.key, {})
+                for value in exact.values:
+                    places.setdefault(value, []).append(place)
+
+    def first(self, labels: Labels, excluded: Collection[str] = ()) -> str | None:
+        """Return the first name that is not ``excluded``, or None."""
+        lists = [
+            places.get(labels[key], ()) for key, places in self._indexed.items() if key in labels
+        ]
+        firsts = (self._first(places, labels, excluded) for places in (self._unindexed, *lists))
+        place = min((place for place in firsts if place is not None), default=None)
+        return None if place is None else self._entries[place][0]
+
+    def _first(
+        self, places: Iterable[int], labels: Labels, excluded: Collection[str]
+    ) -> int | None:
+        for place in places:
+            name, alternatives = self._entries[place]
+            if name not in excluded and _meet(labels, alternatives):
+                return place
+        return None
+
+
+def alternatives_of(selector: NodeSelector | None) -> Alternatives:
+    """Return the requirements of a selector on the labels of a node, whose name it is not given."""
+    if selector is None:
+        return ((),)
+    return tuple(
+        term.labels
+        for term in selector.terms
+        if (NodeSelectorTerm(fields=term.fields).matches("", {}) if term.fields else term.labels)
+    )
+
+
+def _meet(labels: Labels, alternatives: Alternatives) -> bool:
+    return any(all(each.matches(labels) for each in required) for required in alternatives)
+
+
+def keys_of(several: Iterable[Alternatives]) -> frozenset[str]:
+    """Return the keys of all requirements."""
+    return frozenset(
+        each.key for alternatives in several for required in alternatives for each in required
+    )
