@@ -12,16 +12,21 @@ from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.devices import ExtendedRequest
 from policies.kubernetes.releases import NEWEST, RELEASES, Release, release
 from policies.kubernetes.selectors import (
+    LabelSelector,
     NodeSelector,
     NodeSelectorTerm,
+    equals_all,
     field_requirement,
     node_requirement,
 )
 from policies.kubernetes.snapshot import Pod
 from policies.kubernetes.storage import (
     NO_STORAGE,
+    ClaimReference,
     ClaimVolume,
+    CsiDriver,
     CsiNode,
+    CsiStorageCapacity,
     DeviceClaim,
     PodStorage,
     ResourceClaim,
@@ -171,10 +176,49 @@ BEHIND = build_storage(
         ResourceClaim("default", "unallocated"),
     ]
 )
-storages = st.sampled_from(
-    [BEHIND, BEHIND, NO_STORAGE, build_storage([], unknown=list(StorageKind))]
+UNKNOWN = build_storage([], unknown=list(StorageKind))
+node_labels = st.sampled_from(
+    [
+        None,
+        NodeSelector((NodeSelectorTerm(equals_all({"zone": "a"})),)),
+        NodeSelector((NodeSelectorTerm(equals_all({"host": "node-1"})), NodeSelectorTerm())),
+        NodeSelector((NodeSelectorTerm((node_requirement("zone", "Exists", ()),)),)),
+    ]
 )
-claimed = st.sampled_from(["data", "single", "late", "missing"]).map(ClaimVolume)
+
+
+@st.composite
+def unbound_storages(draw: st.DrawFn) -> Storage:
+    """Draw what the claim "late" and two others like it can be bound to, if anything."""
+    names = st.sampled_from(["late", "later", "latest"])
+    sizes = st.integers(0, 3)
+    capacities = st.sampled_from([LabelSelector(), LabelSelector(equals_all({"zone": "b"})), None])
+    provisioner = draw(st.sampled_from([LATE.provisioner, "kubernetes.io/no-provisioner"]))
+    selected = st.sampled_from([None, None, None, "node-1"])
+    claims = [
+        late_claim(name, request=draw(sizes), selected_node=draw(selected))
+        for name in ("late", "later", "latest")
+    ]
+    volumes = [
+        volume(
+            f"pv-{number}",
+            affinity=draw(node_labels),
+            available=True,
+            storage_class=LATE.name,
+            capacity=draw(sizes),
+            claim=draw(st.none() | names.map(lambda name: ClaimReference("default", name))),
+        )
+        for number in range(draw(st.integers(0, 3)))
+    ]
+    driver = CsiDriver(LATE.provisioner, storage_capacity=draw(st.booleans()))
+    capacity = CsiStorageCapacity("x", "x", LATE.name, draw(capacities), draw(sizes))
+    storage_class = replace(LATE, provisioner=provisioner, topologies=draw(node_labels))
+    return build_storage([*claims, *volumes, driver, capacity, storage_class])
+
+
+storages = st.sampled_from([BEHIND, BEHIND, NO_STORAGE, UNKNOWN]) | unbound_storages()
+claim_names = ["data", "single", "late", "later", "latest", "missing"]
+claimed = st.sampled_from(claim_names).map(ClaimVolume)
 devices = st.sampled_from(["gpu", "unallocated", "missing"]).map(
     lambda name: DeviceClaim(name, name)
 )
