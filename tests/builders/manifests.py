@@ -31,6 +31,7 @@ _CLUSTER_SCOPED: Final = (
 _API_VERSIONS: Final = {
     "CSIDriver": "storage.k8s.io/v1",
     "CSINode": "storage.k8s.io/v1",
+    "CSIStorageCapacity": "storage.k8s.io/v1",
     "CloneSet": "apps.kruise.io/v1alpha1",
     "ClusterRole": "rbac.authorization.k8s.io/v1",
     "CustomResourceDefinition": "apiextensions.k8s.io/v1",

@@ -31,6 +31,7 @@ from tests.conformance.scheduling.kube_scheduler import (
     gate_flags,
     kube_scheduler,
 )
+from tests.differential import volumes
 from tests.differential.case import Answer, Case, Offer
 from tests.differential.random_clusters import NAMESPACES, SCHEDULER, Generated
 
@@ -43,15 +44,17 @@ _KINDS: Final = (
     "/api/v1/persistentvolumeclaims",
     "/apis/storage.k8s.io/v1/csinodes",
     "/apis/storage.k8s.io/v1/csidrivers",
+    "/apis/storage.k8s.io/v1/csistoragecapacities",
     "/apis/storage.k8s.io/v1/storageclasses",
     "/apis/policy/v1/poddisruptionbudgets",
     "/api/v1/pods",
 )
 _CLUSTER_WIDE: Final = tuple(
-    path for path in _KINDS[1:] if not path.endswith(("claims", "budgets", "pods"))
+    path for path in _KINDS[1:] if not path.endswith(("claims", "capacities", "budgets", "pods"))
 )
 _NAMESPACED: Final = (
     ("/api/v1", "persistentvolumeclaims"),
+    ("/apis/storage.k8s.io/v1", "csistoragecapacities"),
     ("/apis/policy/v1", "poddisruptionbudgets"),
 )
 _LATER: Final = 1_760_000_000
@@ -118,6 +121,8 @@ class ScheduleRunner:
             return pod is not None
         if not (nominated := pod["status"].get("nominatedNodeName")):
             return uid in self._messages
+        if uid not in self._offers:
+            return False  # since 1.35 also a pod whose volumes are being bound is nominated
         return all(map(self._is_leaving, self._offers[uid][nominated].victims))
 
     def _is_leaving(self, uid: str) -> bool:
@@ -126,7 +131,7 @@ class ScheduleRunner:
 
     def _answer(self, uid: str, items: Sequence[Document]) -> Answer:
         pod, offers = self._pods[uid], self._offers.get(uid, {})
-        nominated = pod["status"].get("nominatedNodeName", "")
+        nominated = "" if self._is_bound(uid) else pod["status"].get("nominatedNodeName", "")
         own = offers[nominated].victims if nominated else ()
         others = {victim for runner, victim in self._others if runner != uid}.difference(own)
         staying = [
@@ -210,14 +215,28 @@ class ScheduleRunner:
 
     async def watch_pods(self, url: str) -> None:
         """Watch all pods, and record the first message about each unschedulable one."""
-        forever = aiohttp.ClientTimeout(total=None)
-        async with (
-            aiohttp.ClientSession(url, timeout=forever, read_bufsize=_LONGEST_LINE) as http,
-            http.get("/api/v1/pods", params={"watch": "true"}) as answer,
-        ):
-            async for line in answer.content:
-                event = orjson.loads(line)
-                self._record(event["type"], event["object"])
+        async for event in _watch(url, "/api/v1/pods"):
+            self._record(event["type"], event["object"])
+
+    async def bind_volumes(self, url: str) -> None:
+        """Complete the bindings that the scheduler begins on volumes, as the volume controller."""
+        async for event in _watch(url, "/api/v1/persistentvolumes"):
+            volume = event["object"]
+            ref = volume["spec"].get("claimRef") or {}
+            if event["type"] == "MODIFIED" and ref.get("uid"):
+                path = f"/api/v1/namespaces/{ref['namespace']}/persistentvolumeclaims/{ref['name']}"
+                found = self.api.handle(Request("GET", path))
+                if isinstance(found, Response) and found.status == 200:
+                    self.load([volumes.bound(orjson.loads(found.body), volume["metadata"]["name"])])
+
+    async def provision_volumes(self, url: str) -> None:
+        """Provision volumes for the claims with a selected node."""
+        async for event in _watch(url, "/api/v1/persistentvolumeclaims"):
+            claim = event["object"]
+            selected = volumes.SELECTED_NODE in (claim["metadata"].get("annotations") or {})
+            if event["type"] == "MODIFIED" and selected and not claim["spec"].get("volumeName"):
+                volume = volumes.provisioned(claim)
+                self.load([volume, volumes.bound(claim, volume["metadata"]["name"])])
 
     def _record(self, change: str, pod: Document) -> None:
         uid = pod["metadata"]["uid"]
@@ -231,6 +250,16 @@ class ScheduleRunner:
         self._changed.set()
 
 
+async def _watch(url: str, path: str) -> AsyncIterator[Document]:
+    forever = aiohttp.ClientTimeout(total=None)
+    async with (
+        aiohttp.ClientSession(url, timeout=forever, read_bufsize=_LONGEST_LINE) as http,
+        http.get(path, params={"watch": "true"}) as answer,
+    ):
+        async for line in answer.content:
+            yield orjson.loads(line)
+
+
 @asynccontextmanager
 async def schedule_runner(
     program: Path, upstream: str, gates: Mapping[str, bool]
@@ -240,11 +269,13 @@ async def schedule_runner(
         cluster.load(_namespaces())
         runner = ScheduleRunner(cluster.api, cluster.load, upstream, gates)
         async with _extender(runner) as url, asyncio.TaskGroup() as group:
-            following = group.create_task(runner.watch_pods(cluster.url))
+            watches = runner.watch_pods, runner.bind_volumes, runner.provision_volumes
+            following = [group.create_task(watch(cluster.url)) for watch in watches]
             given = configuration(cluster.kubeconfig_path, [Extender(url, ("preempt",))])
             async with kube_scheduler(program, given, gate_flags(gates)):
                 yield runner
-            following.cancel()
+            for each in following:
+                each.cancel()
 
 
 @asynccontextmanager

@@ -137,9 +137,9 @@ def not_evaluated(
 ) -> frozenset[str]:
     """Return the names of those of ``filters`` that cannot fully evaluate ``pod``.
 
-    A filter cannot if a volume waits to be bound, if allocated devices have binding conditions, or
-    if the snapshot does not contain the objects that a claim refers to. If a filter refuses every
-    node in its PreFilter, pass only the filters up to that one: upstream runs no others.
+    A filter cannot if allocated devices have binding conditions, or if the snapshot does not
+    contain the objects that a claim depends on. If a filter refuses every node in its PreFilter,
+    pass only the filters up to that one: upstream runs no others.
     """
     if pod.storage is None:
         return frozenset()

@@ -161,7 +161,7 @@ class FilterDecision:
 
     ``conflict`` is set when the pod contradicts itself, so that no node was evaluated;
     ``not_evaluated`` names the in-tree filters that need more than the snapshot shows, such as
-    unbound volumes.
+    objects that could not be read.
     """
 
     pod: Pod
