@@ -86,7 +86,7 @@ def select_victims_for_pod_group(
     )
     if not potential:
         return unresolvable(Code.NO_VICTIMS_OF_GROUP)
-    remaining = _without(potential, snapshot)
+    remaining = _without(potential, preemptor.members, snapshot)
     placement = place(remaining)
     if isinstance(placement, Rejection):
         return placement
@@ -152,12 +152,22 @@ def _trial(placed: Iterable[Pod], remaining: Snapshot, rules: SchedulerRules) ->
     return _Trial(remaining.nodes, tuple(pipelines))
 
 
-def _without(units: Iterable[VictimUnit], snapshot: Snapshot) -> Snapshot:
+def _without(units: Iterable[VictimUnit], members: Iterable[Pod], snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot without some units, and without the nominations of members.
+
+    While a group is scheduled, kube-scheduler knows only the names of members that are nominated
+    already, so they do not count beside each other. Source: nominatedPodsForNode in
+    pkg/scheduler/backend/queue; observed with 1.37.0.
+    """
     uids = {pod.uid for unit in units for pod in unit.pods}
+    own = {member.uid for member in members}
     return replace(
         snapshot,
         nodes={
-            name: state.without_pods([pod for pod in state.pods if pod.uid in uids])
+            name: replace(
+                state.without_pods([pod for pod in state.pods if pod.uid in uids]),
+                nominated=tuple(pod for pod in state.nominated if pod.uid not in own),
+            )
             for name, state in snapshot.nodes.items()
         },
         pods_with_anti_affinity=tuple(
