@@ -16,7 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-from policies.devices.constraints import allows, consumed_capacity, find_attribute
+from policies.devices.constraints import (
+    MILLI,
+    WHOLE,
+    allows,
+    consumed_capacity,
+    find_attribute,
+)
 from policies.devices.planning import PlannedClaim, PlannedRequest
 from policies.devices.pools import Pool
 from policies.kubernetes.devices import (
@@ -239,10 +245,8 @@ class _Search:
         if not self._sharing:
             return {}
         at = self._places[place]
-        fractional = FeatureGate.DRA_FRACTIONAL_CAPACITY_RANGE in self._gates
-        consumed = consumed_capacity(
-            at.device, dict(planned.request.capacity), fractional=fractional
-        )
+        finest = MILLI if FeatureGate.DRA_FRACTIONAL_CAPACITY_RANGE in self._gates else WHOLE
+        consumed = consumed_capacity(at.device, dict(planned.request.capacity), finest)
         if consumed is None:
             return None
         limits = at.device.capacity

@@ -61,6 +61,7 @@ def _compare(left: Value, right: Value) -> int | None:
     """Return the sign of the difference of two values of one ordered type, None for others."""
     if type(left) is not type(right) or not isinstance(left, str | int | CelQuantity | CelVersion):
         return None
+    # mypy does not see that both have the same type.
     return (left > right) - (left < right)  # type: ignore[operator]
 
 
@@ -83,8 +84,9 @@ def _method(holds: Callable[[int], Value]) -> Callable[[Value, Value], Value]:
 
 def _of_texts(function: Callable[[str, str], bool]) -> Callable[[Value, Value], Value]:
     def call(left: Value, right: Value) -> Value:
-        texts = isinstance(left, str) and isinstance(right, str)
-        return function(left, right) if texts else UNKNOWN  # type: ignore[arg-type]
+        if isinstance(left, str) and isinstance(right, str):
+            return function(left, right)
+        return UNKNOWN
 
     return call
 

@@ -17,7 +17,8 @@ from policies.devices.expressions import stored_names
 from policies.kubernetes.devices import Attribute, Capacity, Device, DeviceConstraint, RequestPolicy
 from policies.kubernetes.quantity import NANOS
 
-_MILLI = NANOS // 1000
+WHOLE = NANOS
+MILLI = NANOS // 1000
 
 
 def find_attribute(device: Device, driver: str, name: str) -> Attribute | None:
@@ -36,60 +37,60 @@ def allows(constraint: DeviceConstraint, taken: Sequence[Attribute], attribute: 
 
 
 def consumed_capacity(
-    device: Device, requested: Mapping[str, int], *, fractional: bool
+    device: Device, requested: Mapping[str, int], finest: int
 ) -> Mapping[str, int] | None:
     """Return what a request consumes of a device; None if a policy or the device forbids it.
 
-    ``fractional``: steps of a policy may be fractions of a unit.
+    ``finest`` is the smallest unit of a policy's steps, in nanos: WHOLE, or MILLI for fractions.
     """
     if not requested.keys() <= device.capacity.keys():
         return None
     consumed: dict[str, int] = {}
     for name, capacity in device.capacity.items():
-        amount = _consumed(requested.get(name), capacity, fractional)
+        amount = _consumed(requested.get(name), capacity, finest)
         if amount is None:
             return None
         consumed[name] = amount
     return consumed
 
 
-def _consumed(requested: int | None, capacity: Capacity, fractional: bool) -> int | None:  # noqa: FBT001
+def _consumed(requested: int | None, capacity: Capacity, finest: int) -> int | None:
     policy = capacity.policy
     if requested is None:
         default = None if policy is None else policy.default
         amount = capacity.value if default is None else default
     else:
-        amount = requested if policy is None else _rounded(requested, policy, fractional)
-    return amount if policy is None or _is_valid(amount, policy, fractional) else None
+        amount = requested if policy is None else _rounded(requested, policy, finest)
+    return amount if policy is None or _is_valid(amount, policy, finest) else None
 
 
-def _rounded(amount: int, policy: RequestPolicy, fractional: bool) -> int:  # noqa: FBT001
+def _rounded(amount: int, policy: RequestPolicy, finest: int) -> int:
     if policy.minimum is None:
         return next((value for value in policy.values if amount <= value), amount)
     if amount < policy.minimum:
         return policy.minimum
     if policy.step is None:
         return amount
-    unit = _unit(policy, fractional)
+    unit = _unit(policy, finest)
     minimum, step = _up(policy.minimum, unit), _up(policy.step, unit)
     return (minimum + step * _up(_up(amount, unit) - minimum, step)) * unit
 
 
-def _is_valid(amount: int, policy: RequestPolicy, fractional: bool) -> bool:  # noqa: FBT001
+def _is_valid(amount: int, policy: RequestPolicy, finest: int) -> bool:
     if amount == policy.default:
         return True
     if policy.minimum is None:
         return not policy.values or amount in policy.values
     if policy.maximum is not None and amount > policy.maximum:
         return False
-    unit = _unit(policy, fractional)
+    unit = _unit(policy, finest)
     steps = _up(amount, unit) - _up(policy.minimum, unit)
     return policy.step is None or steps % _up(policy.step, unit) == 0
 
 
-def _unit(policy: RequestPolicy, fractional: bool) -> int:  # noqa: FBT001
+def _unit(policy: RequestPolicy, finest: int) -> int:
     amounts = (policy.minimum or 0, policy.maximum or 0, policy.step or 0)
-    return _MILLI if fractional and all(each % _MILLI == 0 for each in amounts) else NANOS
+    return finest if all(each % finest == 0 for each in amounts) else WHOLE
 
 
 def _up(amount: int, unit: int) -> int:
