@@ -12,7 +12,7 @@ the node is marked (``NodeState.unreadable``), because its free resources are no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
 from extender.cluster.object_stores import ObjectStore, PodStore, WorkloadIndex
@@ -107,11 +107,10 @@ class SchedulerCache:
             yield
             return
         self._mark_nodes((older.node,))
-        try:
+        with ExitStack() as on_failure:
+            on_failure.callback(self.assume, older)
             yield
-        except BaseException:
-            self.assume(older)
-            raise
+            on_failure.pop_all()
 
     def snapshot(self) -> Snapshot:
         """Return the current snapshot; the same object as before if nothing has changed."""

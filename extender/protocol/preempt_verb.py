@@ -264,8 +264,9 @@ def _deferred(
 ) -> PreemptionDecision:
     """Choose among kube-scheduler's own candidates; add to ``notes`` why one is left out."""
     candidates: dict[str, Candidate] = {}
+    units = victim_units(context.snapshot, context.rules.release)
     for node, offer in args.candidates.items():
-        found = _as_candidate(node, offer, victim_units(context.snapshot, context.rules.release))
+        found = _as_candidate(node, offer, units)
         if isinstance(found, str):
             notes.append(f"left out: {found}")
         elif violation := _candidate_violation(found, args.pod, context):

@@ -54,7 +54,7 @@ def gpu(
     )
 
 
-def attribute(value: str | int | bool | Attribute) -> Attribute:  # noqa: FBT001
+def attribute(value: str | int | bool | Attribute) -> Attribute:  # noqa: FBT001 - a value
     """Build an attribute of the type of ``value``."""
     if isinstance(value, Attribute):
         return value

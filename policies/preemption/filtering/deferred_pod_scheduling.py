@@ -19,7 +19,7 @@ class DeferredPodScheduling:
 
     name: str = "DeferredPodScheduling"
 
-    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002 - see Filter
         """Refuse other nodes, and the pod's own if it disables preemption for resizes."""
         if not pod.resize_deferred:
             return NOTHING_TO_CHECK

@@ -66,7 +66,7 @@ RESULTS = {
 
 
 @pytest.mark.parametrize(("expression", "result"), RESULTS.items(), ids=RESULTS)
-def test_an_expression_is_true_false_or_unknown(expression: str, result: bool | None) -> None:  # noqa: FBT001
+def test_an_expression_is_true_false_or_unknown(expression: str, result: bool | None) -> None:  # noqa: FBT001 - the expected value
     assert compile_selector(expression).matches(DRIVER, DEVICE) is result
 
 
