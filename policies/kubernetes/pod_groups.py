@@ -27,7 +27,8 @@ class PodGroup:
     """A PodGroup or a CompositePodGroup.
 
     ``priority`` is 0 where the object has none. ``parent`` is the name of the CompositePodGroup
-    above it, "" for none. ``preempts`` is false if its preemptionPolicy is Never.
+    above it, "" for none. ``preempts`` is false if its preemptionPolicy is Never. ``min_count`` is
+    the number of pods that have to be scheduled together: that of a gang, or 1.
     """
 
     namespace: str
@@ -36,6 +37,8 @@ class PodGroup:
     mode: DisruptionMode = DisruptionMode.SINGLE
     parent: str = ""
     preempts: bool = True
+    min_count: int = 1
+    uid: str = ""
 
     @property
     def key(self) -> str:

@@ -11,7 +11,7 @@ scheduled anew in each step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from policies.kubernetes.feature_gates import FeatureGate
@@ -30,9 +30,6 @@ from policies.preemption.victim_units import VictimUnit, VictimUnits
 
 Placement = Mapping[str, str]
 """The node of each member that is placed, by the UID of the member, in the order of placing."""
-
-Place = Callable[[Snapshot], Placement | Rejection]
-"""Schedules the group on a snapshot, or returns why it does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +69,42 @@ def is_preemption_ongoing(preemptor: PodGroupPreemptor, units: VictimUnits) -> b
     )
 
 
-def select_victims_for_pod_group(
-    preemptor: PodGroupPreemptor, units: VictimUnits, place: Place, rules: SchedulerRules
-) -> PodGroupCandidate | Rejection:
-    """Return the victims of a pod group, or why preemption cannot help (selectVictimsOnDomain)."""
+@dataclass(frozen=True, slots=True)
+class PodGroupDryRun:
+    """All units that a pod group may evict, the most important first, and what is without them."""
+
+    preemptor: PodGroupPreemptor
+    potential: tuple[VictimUnit, ...]
+    remaining: Snapshot
+
+    def reprieve(self, placement: Placement, rules: SchedulerRules) -> PodGroupCandidate:
+        """Return the victims for the members as they are placed on ``remaining``."""
+        members = {member.uid: member for member in self.preemptor.members}
+        placed = [replace(members[uid], node_name=node) for uid, node in placement.items()]
+        coverage = BudgetCoverage(self.remaining.budgets, rules.release)
+        counts = count_pdb_violations((unit.pods for unit in self.potential), coverage)
+        counted = sorted(zip(self.potential, counts, strict=True), key=lambda each: not each[1])
+        trial, victims, violations = _trial(placed, self.remaining, rules), list[VictimUnit](), 0
+        for unit, count in counted:
+            with_unit = trial.adding(unit)
+            if with_unit.fits():
+                trial = with_unit
+            else:
+                victims.append(unit)
+                violations += count
+        order = unit_order(rules.policy.victims)
+        return PodGroupCandidate(placement, tuple(order.sort(victims)), violations)
+
+
+def start_dry_run(
+    preemptor: PodGroupPreemptor, units: VictimUnits, rules: SchedulerRules
+) -> PodGroupDryRun | Rejection:
+    """Remove all units that a pod group may evict, or return why preemption cannot help.
+
+    The caller schedules the group on what remains. Source: selectVictimsOnDomain.
+    """
     snapshot = units.snapshot
-    order = unit_order(rules.policy.victims)
-    potential = order.sort(
+    potential = unit_order(rules.policy.victims).sort(
         unit
         for unit in units.of(pod for state in snapshot.nodes.values() for pod in state.pods)
         if unit.priority < preemptor.group.priority
@@ -86,24 +112,20 @@ def select_victims_for_pod_group(
     )
     if not potential:
         return unresolvable(Code.NO_VICTIMS_OF_GROUP)
-    remaining = _without(potential, preemptor.members, snapshot)
-    placement = place(remaining)
-    if isinstance(placement, Rejection):
-        return placement
-    members = {member.uid: member for member in preemptor.members}
-    placed = [replace(members[uid], node_name=node) for uid, node in placement.items()]
-    coverage = BudgetCoverage(snapshot.budgets, rules.release)
-    counts = count_pdb_violations((unit.pods for unit in potential), coverage)
-    counted = sorted(zip(potential, counts, strict=True), key=lambda each: not each[1])
-    trial, victims, violations = _trial(placed, remaining, rules), list[VictimUnit](), 0
-    for unit, count in counted:
-        with_unit = trial.adding(unit)
-        if with_unit.fits():
-            trial = with_unit
-        else:
-            victims.append(unit)
-            violations += count
-    return PodGroupCandidate(placement, tuple(order.sort(victims)), violations)
+    evicted = {pod.uid for unit in potential for pod in unit.pods}
+    remaining = replace(
+        snapshot,
+        nodes={
+            name: state.without_pods([pod for pod in state.pods if pod.uid in evicted])
+            for name, state in snapshot.nodes.items()
+        },
+        pods_with_anti_affinity=tuple(
+            pod for pod in snapshot.pods_with_anti_affinity if pod.uid not in evicted
+        ),
+    )
+    return PodGroupDryRun(
+        preemptor, tuple(potential), without_nominations(preemptor.members, remaining)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,25 +174,18 @@ def _trial(placed: Iterable[Pod], remaining: Snapshot, rules: SchedulerRules) ->
     return _Trial(remaining.nodes, tuple(pipelines))
 
 
-def _without(units: Iterable[VictimUnit], members: Iterable[Pod], snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot without some units, and without the nominations of members.
+def without_nominations(members: Iterable[Pod], snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot without the nominations of the members of a group.
 
     While a group is scheduled, kube-scheduler knows only the names of members that are nominated
     already, so they do not count beside each other. Source: nominatedPodsForNode in
     pkg/scheduler/backend/queue; observed with 1.37.0.
     """
-    uids = {pod.uid for unit in units for pod in unit.pods}
     own = {member.uid for member in members}
     return replace(
         snapshot,
         nodes={
-            name: replace(
-                state.without_pods([pod for pod in state.pods if pod.uid in uids]),
-                nominated=tuple(pod for pod in state.nominated if pod.uid not in own),
-            )
+            name: replace(state, nominated=tuple(n for n in state.nominated if n.uid not in own))
             for name, state in snapshot.nodes.items()
         },
-        pods_with_anti_affinity=tuple(
-            pod for pod in snapshot.pods_with_anti_affinity if pod.uid not in uids
-        ),
     )

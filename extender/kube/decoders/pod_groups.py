@@ -23,6 +23,18 @@ class DisruptionModeUnion(Struct):
     all: object = None
 
 
+class GangPolicyV1(Struct):
+    """The scheduling policy of a gang."""
+
+    minCount: Int32 | None = None
+
+
+class SchedulingPolicyV1(Struct):
+    """The scheduling policy: one of its members is set."""
+
+    gang: GangPolicyV1 | None = None
+
+
 class PodGroupSpecV1(Struct):
     """The spec of both kinds."""
 
@@ -30,6 +42,7 @@ class PodGroupSpecV1(Struct):
     disruptionMode: DisruptionModeUnion | str | None = None
     priority: Int32 | None = None
     preemptionPolicy: str | None = None
+    schedulingPolicy: SchedulingPolicyV1 | None = None
 
 
 class PodGroupV1(Struct):
@@ -41,6 +54,7 @@ class PodGroupV1(Struct):
 
 def _pod_group(shape: PodGroupV1) -> PodGroup:
     meta, spec = shape.metadata, shape.spec or PodGroupSpecV1()
+    gang = spec.schedulingPolicy and spec.schedulingPolicy.gang
     return PodGroup(
         namespace=meta.namespace or "default",
         name=meta.name,
@@ -48,6 +62,8 @@ def _pod_group(shape: PodGroupV1) -> PodGroup:
         mode=_disruption_mode(spec.disruptionMode),
         parent=spec.parentCompositePodGroupName or "",
         preempts=spec.preemptionPolicy != "Never",
+        min_count=(gang and gang.minCount) or 1,
+        uid=meta.uid or "",
     )
 
 

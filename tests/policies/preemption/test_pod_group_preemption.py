@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from policies import SchedulerRules
 from policies.kubernetes.releases import release
-from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.kubernetes.snapshot import Pod
 from policies.preemption.pod_group_preemption import (
-    Placement,
-    PodGroupCandidate,
+    PodGroupDryRun,
     PodGroupPreemptor,
-    select_victims_for_pod_group,
+    start_dry_run,
 )
 from policies.preemption.victim_units import units_for_pod_groups
 from tests.builders import node, pod, pod_group, snapshot
@@ -24,21 +21,14 @@ def member(name: str, nominated: str | None) -> Pod:
     return pod(name, cpu="2", priority=100, group="gang", nominated_node=nominated)
 
 
-def all_on(name: str, members: tuple[Pod, ...]) -> Callable[[Snapshot], Placement]:
-    return lambda _: {each.uid: name for each in members}
-
-
 def test_members_that_are_nominated_already_count_once() -> None:
     """kube-scheduler does not know the requests of members while it schedules their group."""
     members = member("member-1", "node-1"), member("member-2", "node-1")
     dear = pod("dear", on="node-1", cpu="4", priority=2)
     cheap = pod("cheap", on="node-1", cpu="4", priority=1)
     cluster = snapshot(node("node-1", cpu="8"), dear, cheap, *members, groups=[GANG])
-    found = select_victims_for_pod_group(
-        PodGroupPreemptor(GANG, members),
-        units_for_pod_groups(cluster, RULES.release),
-        all_on("node-1", members),
-        RULES,
-    )
-    assert isinstance(found, PodGroupCandidate)
+    units = units_for_pod_groups(cluster, RULES.release)
+    dry_run = start_dry_run(PodGroupPreemptor(GANG, members), units, RULES)
+    assert isinstance(dry_run, PodGroupDryRun)
+    found = dry_run.reprieve({each.uid: "node-1" for each in members}, RULES)
     assert [unit.pods for unit in found.units] == [(cheap,)]

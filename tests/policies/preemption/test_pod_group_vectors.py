@@ -14,17 +14,16 @@ import pytest
 from extender.kube.decoders.pod_groups import decode_pod_group
 from extender.kube.decoders.pods import decode_pod
 from policies import SchedulerRules
-from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import Candidate
 from policies.preemption.disruption_budgets import BudgetCoverage, count_pdb_violations
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.pod_group_preemption import (
-    Placement,
     PodGroupPreemptor,
     is_preemption_ongoing,
     pod_group_ineligibility,
-    select_victims_for_pod_group,
+    start_dry_run,
 )
 from policies.preemption.policy import (
     DEFAULT_VICTIM_ORDER,
@@ -147,16 +146,17 @@ def test_the_victims_of_a_pod_group(case: Case) -> None:
     rules = SchedulerRules(release_of(case), filters_named(case["filters"]))
     expect, placement = case["expect"], case["placement"]
 
-    def place(_: Snapshot) -> Placement | Rejection:
-        return Rejection((), resolvable=True) if placement is None else placement
-
     units = units_for_pod_groups(snapshot_of(case), rules.release)
-    found = select_victims_for_pod_group(preemptor_of(case), units, place, rules)
-    if isinstance(found, Rejection):
+    dry_run = start_dry_run(preemptor_of(case), units, rules)
+    if isinstance(dry_run, Rejection):
         assert expect["victims"] == []
-        assert found.resolvable is (expect["status"] == "Unschedulable")
-        assert expect.get("message", "").endswith(str(found))
+        assert expect["status"] == "UnschedulableAndUnresolvable"
+        assert expect["message"].endswith(str(dry_run))
         return
+    if placement is None:  # the group does not fit even without them
+        assert (expect["victims"], expect["status"]) == ([], "Unschedulable")
+        return
+    found = dry_run.reprieve(placement, rules)
     assert expect["status"] == "Success"
     victims = [pod.uid for unit in found.units for pod in unit.pods]
     assert set(victims) == set(expect["victims"])

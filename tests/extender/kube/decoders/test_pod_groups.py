@@ -28,6 +28,8 @@ def decoded(**spec: Any) -> PodGroup:
         ({"disruptionMode": "Pod"}, pod_group("g", "single")),
         ({"parentCompositePodGroupName": "top"}, pod_group("g", "single", parent="top")),
         ({"preemptionPolicy": "Never"}, pod_group("g", "single", preempts=False)),
+        ({"schedulingPolicy": {"basic": {}}}, pod_group("g", "single")),
+        ({"schedulingPolicy": {"gang": {"minCount": 8}}}, pod_group("g", "single", min_count=8)),
     ],
 )
 def test_the_fields_of_a_pod_group(spec: dict[str, Any], expected: PodGroup) -> None:
