@@ -39,8 +39,8 @@ class SchedulerCache:
 
     ``monotonic`` returns seconds; assumed preemptions expire by it. ``on_snapshot`` is called with
     each new snapshot and the names of the nodes that differ from the previous one.
-    ``on_storage_change`` is called at once when an object behind a volume or a device claim
-    changes.
+    ``on_storage_change`` is called at once when an object behind a volume or a device claim, or a
+    pod group, changes.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class SchedulerCache:
             for kind in WORKLOAD_KINDS
         }
         self.storage = StorageStores(self._mark_storage)
-        self.pod_groups = PodGroupStores(self._mark_changed)
+        self.pod_groups = PodGroupStores(self._mark_storage)
 
     @property
     def assumed_count(self) -> int:

@@ -20,14 +20,14 @@ from extender.config.component_config import ConfigError
 from extender.controllers.process.controller_manager import UnknownComponentError
 from extender.kube.decoders.manifests import ManifestError, read_manifests
 from extender.secure_serving.pem import MissingExtraError
-from extender.terminal.command_line import log_line, stop_signal
+from extender.terminal.command_line import FeatureGatesOption, log_line, stop_signal
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
 from fakeapi.controlplane.kubelet.scripts import ScriptError
 from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
 from fakeapi.testing.fake_cluster import FakeCluster
-from policies.kubernetes.releases import UnknownReleaseError
+from policies.kubernetes.releases import NEWEST, UnknownReleaseError, gate_warnings
 from policies.workloadspread.quirks import UnknownModeError
 
 KubeconfigOut = Annotated[
@@ -137,6 +137,7 @@ def serve_fakeapi(
     ] = "",
     scheduler_config: SchedulerConfig = "",
     upstream: UpstreamVersion = "",
+    feature_gates: FeatureGatesOption = None,
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     record: Annotated[
         str, typer.Option("--record", metavar="F", help="File to record all events to, for replay.")
@@ -166,7 +167,14 @@ def serve_fakeapi(
         configuration = read_component_file(
             "--scheduler-config", scheduler_config, "scheduler", run
         )
-        check_scheduler_options(run, {"--extender": extender, "--upstream": upstream})
+        check_scheduler_options(
+            run,
+            {
+                "--extender": extender,
+                "--upstream": upstream,
+                "--feature-gates": ",".join(feature_gates or ()),
+            },
+        )
     except UnknownComponentError as error:
         raise ConfigError(str(error)) from None
 
@@ -185,11 +193,14 @@ def serve_fakeapi(
             scheduler=configuration,
             extender=extender,
             upstream=upstream,
+            feature_gates=feature_gates,
         )
 
     unwritten = _recording_errors() if record else ()
     try:
         with component_option_errors(kubelet, scheduler_config):
+            for warning in gate_warnings(upstream or NEWEST.name, feature_gates or {}):
+                log_line(f"--feature-gates: {warning}")
             asyncio.run(_serve(create, load or [], faults, OutputFiles(kubeconfig_out, record)))
     except unwritten as error:
         log_line(f"--record: {error}")

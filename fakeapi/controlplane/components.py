@@ -106,16 +106,20 @@ def read_scheduler_options(
     in_process_extenders: Mapping[str, ExtenderFunction] | None,
     upstream: str,
     waiting: ExtenderWait | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
 ) -> SchedulerOptions:
-    """Read a scheduler's options; raises SchedulerError, UnknownReleaseError."""
+    """Read a scheduler's options; raises SchedulerError, UnknownReleaseError.
+
+    ``feature_gates`` are changes of the defaults of the release ``upstream``.
+    """
     in_process_extenders = in_process_extenders or {}
-    if not (document or url or in_process_extenders or upstream):
+    if not (document or url or in_process_extenders or upstream or feature_gates):
         return SchedulerOptions()
     from fakeapi.controlplane.scheduler.configuration_loader import load_scheduler_configuration
     from policies.kubernetes.releases import NEWEST, release
 
     urls = [*([url] if url else []), *in_process_extenders]
-    followed = release(upstream) if upstream else NEWEST
+    followed = release(upstream or NEWEST.name, feature_gates)
     configuration = load_scheduler_configuration(document, followed, urls)
     return SchedulerOptions(configuration, in_process_extenders, waiting=waiting)
 

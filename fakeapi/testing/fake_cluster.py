@@ -258,9 +258,10 @@ class FakeCluster(ServedCluster):
 
     ``scheduler`` is a KubeSchedulerConfiguration for the component of that name, as a document or
     as YAML (SchedulerError; see docs/testing-your-extender.md); ``upstream`` is the release of
-    kube-scheduler that it follows ("1.34"; UnknownReleaseError). ``extender`` is the URL of an
-    extender that is called for filter and preempt. ``extenders`` are functions, plain or async, by
-    URL; each replaces the extender at that URL.
+    kube-scheduler that it follows ("1.34"; UnknownReleaseError), with its default feature gates
+    except ``feature_gates``. ``extender`` is the URL of an extender that is called for filter and
+    preempt. ``extenders`` are functions, plain or async, by URL; each replaces the extender at that
+    URL.
     """
 
     def __init__(
@@ -285,11 +286,14 @@ class FakeCluster(ServedCluster):
         extender: str = "",
         extenders: Mapping[str, ExtenderFunction] | None = None,
         upstream: str = "",
+        feature_gates: Mapping[str, bool] | None = None,
         waiting: ExtenderWait | None = None,
     ) -> None:
         options = ComponentOptions(
             read_simulation_script(kubelet),
-            read_scheduler_options(scheduler, extender, extenders, upstream, waiting),
+            read_scheduler_options(
+                scheduler, extender, extenders, upstream, waiting, feature_gates
+            ),
             quirks_of_mode(quirks),
         )
         clock = clock or VirtualClock.from_host()
@@ -321,6 +325,7 @@ class FakeCluster(ServedCluster):
         scheduler: Path | None = None,
         extender: str = "",
         upstream: str = "",
+        feature_gates: Mapping[str, bool] | None = None,
     ) -> ProcessCluster:
         """Return a cluster in its own process, as a context manager.
 
@@ -333,6 +338,9 @@ class FakeCluster(ServedCluster):
             "--scheduler-config": scheduler,
             "--extender": extender,
             "--upstream": upstream,
+            "--feature-gates": ",".join(
+                f"{name}={str(enabled).lower()}" for name, enabled in (feature_gates or {}).items()
+            ),
         }
         for option, value in given.items():
             arguments += [option, str(value)] if value else []

@@ -65,11 +65,14 @@ class VirtualCluster(SocketlessCluster):
         extender: str = "",
         extenders: Mapping[str, ExtenderFunction] | None = None,
         upstream: str = "",
+        feature_gates: Mapping[str, bool] | None = None,
         start_ns: int = START_NS,
     ) -> None:
         options = ComponentOptions(
             read_simulation_script(kubelet),
-            read_scheduler_options(scheduler, extender, extenders, upstream),
+            read_scheduler_options(
+                scheduler, extender, extenders, upstream, feature_gates=feature_gates
+            ),
             quirks_of_mode(quirks),
         )
         clock = VirtualClock(start_ns)

@@ -86,10 +86,10 @@ class CachedPod:
         return "" if finished else self.model.node_name or ""
 
     @property
-    def scheduling_fields(self) -> tuple[Pod | None, bytes]:
-        """The part of a pending pod on which filters and extenders depend."""
+    def scheduling_fields(self) -> tuple[Pod | None, bytes, tuple[str, ...]]:
+        """The part of a pending pod on which filters and extenders depend, and its gates."""
         pending = self.pending
-        return pending and replace(pending, nominated_node=None), self.annotations
+        return pending and replace(pending, nominated_node=None), self.annotations, self.gates
 
     @property
     def pending(self) -> Pod | None:
@@ -240,6 +240,18 @@ class PodCache:
             return None
         model = self._effective_model(cached_pod)
         return None if isinstance(model, Unreadable) else (cached_pod, model)
+
+    def pending_members(self, group: str) -> list[tuple[CachedPod, Pod]]:
+        """Return the members of a pod group that can be scheduled, in the order of arrival."""
+        models = (each.model for each in self.cached.values())
+        keys = [
+            model.key
+            for model in models
+            if isinstance(model, Pod)
+            and model.group
+            and f"{model.namespace}/{model.group}" == group
+        ]
+        return [found for key in keys if (found := self.pending(key)) is not None]
 
     def assume(self, pod: CachedPod, node: str) -> None:
         """Assume that a pod is bound to a node."""

@@ -204,6 +204,33 @@ def is_asynchronous(release: Release) -> bool:
     return order.index(release.name) >= order.index(_ASYNCHRONOUS_SINCE)
 
 
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """A preemption to execute: its preemptor as messages name it, the node, and the victims.
+
+    ``kind`` is ``pod`` or ``podgroup``. ``outranked`` are pods that lose their nomination.
+    """
+
+    scheduler: str
+    kind: str
+    uid: str
+    node: str
+    victims: tuple[Pod, ...]
+    outranked: tuple[Pod, ...] = ()
+
+
+def preemption_for_pod(case: PodAttempt, chosen: Candidate) -> Preemption:
+    """Return the preemption for a pod; less important pods lose their nomination to the node."""
+    names = case.inputs.profile.rules.scheduler_names
+    outranked = tuple(
+        pod
+        for pod in case.snapshot.nodes[chosen.node].nominated
+        if pod.priority < case.pod.priority and is_recorded(pod, case.pod, names)
+    )
+    scheduler, uid = case.cached.scheduler, case.cached.uid
+    return Preemption(scheduler, "pod", uid, chosen.node, chosen.victims.pods, outranked)
+
+
 class PreemptionExecutor:
     """Executes preemptions; ``displaced`` is called for each pod that lost its nomination."""
 
@@ -213,7 +240,7 @@ class PreemptionExecutor:
         pods: PodCache,
         writer: SchedulerStatusWriter,
         recorder: EventRecorder,
-        displaced: Callable[[str], None],
+        displaced: Callable[[CachedPod], None],
     ) -> None:
         self._client = client
         self._pods = pods
@@ -221,39 +248,39 @@ class PreemptionExecutor:
         self._recorder = recorder
         self._displaced = displaced
 
-    async def evict(self, case: PodAttempt, chosen: Candidate) -> None:
+    async def evict(self, preemption: Preemption) -> None:
         """Evict the victims, then clear nominations. Raises the errors in REQUEST_ERRORS."""
-        await self._evict_all(case, chosen, self.victims(chosen))
-        await self._clear_nominations(case, chosen)
+        await self._evict_all(preemption, self.victims(preemption))
+        await self._clear_nominations(preemption)
 
     async def evict_asynchronously(
-        self, case: PodAttempt, chosen: Candidate, victims: Sequence[CachedPod]
+        self, preemption: Preemption, victims: Sequence[CachedPod]
     ) -> None:
         """Clear nominations, then evict the victims, the last one separately. Raises the same."""
-        await self._clear_nominations(case, chosen)
+        await self._clear_nominations(preemption)
         *first, last = victims
-        await self._evict_all(case, chosen, first)
-        await self._evict_victim(case, chosen, last)
+        await self._evict_all(preemption, first)
+        await self._evict_victim(preemption, last)
 
-    def victims(self, chosen: Candidate) -> list[CachedPod]:
+    def victims(self, preemption: Preemption) -> list[CachedPod]:
         """Return the victims that are not being deleted."""
-        running = (pod for pod in chosen.victims.pods if not pod.terminating)
+        running = (pod for pod in preemption.victims if not pod.terminating)
         return list(self._cached_pods(running))
 
-    async def _evict_all(
-        self, case: PodAttempt, chosen: Candidate, victims: Sequence[CachedPod]
-    ) -> None:
-        going = (self._evict_victim(case, chosen, victim) for victim in victims)
+    async def _evict_all(self, preemption: Preemption, victims: Sequence[CachedPod]) -> None:
+        going = (self._evict_victim(preemption, victim) for victim in victims)
         for outcome in await asyncio.gather(*going, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _evict_victim(self, case: PodAttempt, chosen: Candidate, victim: CachedPod) -> None:
+    async def _evict_victim(self, preemption: Preemption, victim: CachedPod) -> None:
+        kind = preemption.kind
+        purpose = f"preempting to accommodate a higher priority {kind}"
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": f"{case.cached.scheduler}: preempting to accommodate a higher priority pod",
+            "message": f"{preemption.scheduler}: {purpose}",
         }
         try:
             await self._writer.set_condition(victim, condition)
@@ -262,24 +289,18 @@ class PreemptionExecutor:
             if error.status == _NOT_FOUND:
                 return
             raise
-        message = f"Preempted by pod {case.cached.uid} on node {chosen.node}"
+        message = f"Preempted by {kind} {preemption.uid} on node {preemption.node}"
         self._recorder.normal(reference(victim), "Preempted", message)
 
-    async def _clear_nominations(self, case: PodAttempt, chosen: Candidate) -> None:
-        """Clear nominations of less important pods to the node; errors are ignored."""
-        names = case.inputs.profile.rules.scheduler_names
-        lower = (
-            pod
-            for pod in case.snapshot.nodes[chosen.node].nominated
-            if pod.priority < case.pod.priority and is_recorded(pod, case.pod, names)
-        )
-        for pod in self._cached_pods(lower):
+    async def _clear_nominations(self, preemption: Preemption) -> None:
+        """Clear the nominations of outranked pods; errors are ignored."""
+        for pod in self._cached_pods(preemption.outranked):
             try:
                 await self._writer.clear_nomination(pod)
             except REQUEST_ERRORS:
                 continue
             self._pods.nominate(pod, None)
-            self._displaced(pod.key)
+            self._displaced(pod)
 
     def _cached_pods(self, pods: Iterable[Pod]) -> Iterable[CachedPod]:
         for pod in pods:

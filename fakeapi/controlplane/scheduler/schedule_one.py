@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
@@ -140,6 +140,13 @@ class SchedulingCycle:
 
     async def schedule_pod(self, case: PodAttempt) -> ScheduledPod | UnschedulablePod:
         """Decide where a pod is placed, or why it is not."""
+        found = await self.find_node(case)
+        if not isinstance(found, FeasibleNodes):
+            return found
+        return await self._try_preemption(case, found)
+
+    async def find_node(self, case: PodAttempt) -> ScheduledPod | UnschedulablePod | FeasibleNodes:
+        """Decide where a pod is placed; return the refusals of all nodes if none is feasible."""
         if not case.snapshot.nodes:
             return _unschedulable(UNSCHEDULABLE, fit_error.NO_NODES, RETRY_AFTER_BACKOFF)
         try:
@@ -148,7 +155,7 @@ class SchedulingCycle:
             return _unschedulable(SCHEDULER_ERROR, str(error), RETRY_AFTER_BACKOFF)
         if search.names:
             return ScheduledPod(await self._select_node(case, search))
-        return await self._try_preemption(case, search)
+        return search
 
     async def _select_node(self, case: PodAttempt, search: FeasibleNodes) -> str:
         """Return the best of the feasible nodes; a single node is not scored."""
@@ -164,23 +171,27 @@ class SchedulingCycle:
         return best_node(case.pod, states, scores, self._rng) if states else search.names[0]
 
     async def _try_preemption(self, case: PodAttempt, search: FeasibleNodes) -> UnschedulablePod:
-        rules = case.inputs.profile.rules
-        counted = Counter(r for each in search.statuses.values() for r in each.reasons)
-        nodes = len(case.snapshot.nodes)
-        failure = fit_error.fit_error(nodes, search.conflict, counted, rules.release)
-        awaited = (
-            ALL_EVENTS
-            if search.filtered_by_extenders
-            else events_that_may_help(search.statuses.values())
-        )
+        refused = no_fit(case, search)
         args = case.inputs.profile.preemption
         if args is None:
-            return _unschedulable(UNSCHEDULABLE, failure, awaited)
+            return replace(refused, nomination=Nomination(None))
         found = await self._preempting.decide(case, search, args)
-        message = f"{failure} {found.message}" if found.message else failure
-        return UnschedulablePod(
-            UNSCHEDULABLE, failure, awaited, _nomination(found), message, found.chosen
-        )
+        message = f"{refused.failure} {found.message}" if found.message else refused.failure
+        nomination = _nomination(found)
+        return replace(refused, nomination=nomination, message=message, chosen=found.chosen)
+
+
+def no_fit(case: PodAttempt, search: FeasibleNodes) -> UnschedulablePod:
+    """Return the refusal of a pod that fits nowhere, before preemption; it keeps its nomination."""
+    release = case.inputs.profile.rules.release
+    counted = Counter(r for each in search.statuses.values() for r in each.reasons)
+    failure = fit_error.fit_error(len(case.snapshot.nodes), search.conflict, counted, release)
+    awaited = (
+        ALL_EVENTS
+        if search.filtered_by_extenders
+        else events_that_may_help(search.statuses.values())
+    )
+    return UnschedulablePod(UNSCHEDULABLE, failure, awaited, None, failure)
 
 
 def _unschedulable(reason: str, failure: str, awaited: AwaitedEvents) -> UnschedulablePod:

@@ -37,11 +37,20 @@ from fakeapi.controlplane.scheduler.configuration import (
 from fakeapi.controlplane.scheduler.extender import Extender, ExtenderCallContext
 from fakeapi.controlplane.scheduler.extender_http import ExtenderPost
 from fakeapi.controlplane.scheduler.feasible_nodes import NodeFinder, PodAttempt, SchedulingInputs
+from fakeapi.controlplane.scheduler.pod_group_cycle import (
+    PodGroupAttempt,
+    PodGroupCycle,
+    PodGroupOutcome,
+    complete_pod_group,
+    preemption_for_group,
+)
 from fakeapi.controlplane.scheduler.preemption import (
     REQUEST_ERRORS,
     DefaultPreemption,
+    Preemption,
     PreemptionExecutor,
     is_asynchronous,
+    preemption_for_pod,
 )
 from fakeapi.controlplane.scheduler.schedule_one import (
     RETRY_AFTER_BACKOFF,
@@ -54,6 +63,7 @@ from fakeapi.controlplane.scheduler.schedule_one import (
 )
 from fakeapi.controlplane.scheduler.scheduling_queue import ClusterEvent, SchedulingQueue
 from fakeapi.controlplane.scheduler.status_writer import (
+    SCHEDULED,
     Nomination,
     SchedulerStatusWriter,
     reference,
@@ -66,6 +76,8 @@ from policies.preemption.policy import SchedulerRules
 from policies.preemption.vectorized import VectorizedEngine
 
 _PREEMPTION: Final = "preemption: "
+_POD_GROUP: Final = "podgroup "
+"""The prefix of the queue entries of pod groups; the rest is the key of the group."""
 
 
 class Scheduler:
@@ -95,6 +107,7 @@ class Scheduler:
             extenders,
             context.rng,
         )
+        self._pod_groups = PodGroupCycle(self._cycle)
         self._writer = SchedulerStatusWriter(context.client, context.clock)
         self._recorders = {name: context.events.recorder(name) for name in self._playing}
         self._binder = Binder(context.client, extenders)
@@ -137,14 +150,26 @@ class Scheduler:
         for playing in self._playing.values():
             playing.engine.follow(snapshot, changed)
 
+    def _entry(self, cached_pod: CachedPod) -> str:
+        """Return the key of a pod's queue entry: its own, or that of its pod group."""
+        model = cached_pod.model
+        if isinstance(model, Pod) and model.group and self._release.simulates_pod_groups:
+            return f"{_POD_GROUP}{model.namespace}/{model.group}"
+        return cached_pod.key
+
     def _rank(self, key: str) -> int:
+        if key.startswith(_POD_GROUP):
+            group = self._cluster.pod_groups.groups.by_key.get(key.removeprefix(_POD_GROUP))
+            return -group.priority if group else 0
         cached_pod = self._pods.cached.get(key)
         return -cached_pod.model.priority if cached_pod and isinstance(cached_pod.model, Pod) else 0
 
     async def _sync(self, key: str) -> float | None:
-        """Try to schedule a pod; return the seconds until it is retried at the latest."""
+        """Try to schedule an entry; return the seconds until it is retried at the latest."""
         self._queue.cancel(key)
         self._pods.departed.clear()
+        if key.startswith(_POD_GROUP):
+            return await self._sync_pod_group(key)
         found = self._pods.pending(key)
         if found is None or not self._backlog.start_attempt(key):
             return None
@@ -159,13 +184,57 @@ class Scheduler:
             cached_pod, pod, self._playing[cached_pod.scheduler], self._cluster.snapshot()
         )
         outcome = await self._cycle.schedule_pod(case)
-        if self._pods.pending(key) is None or self._pods.cached[key].uid != cached_pod.uid:
+        if not self._is_pending(cached_pod):
             return None  # deleted or bound elsewhere while extenders were called
         if isinstance(outcome, ScheduledPod):
             self._pods.assume(cached_pod, outcome.node)
             self._run_concurrently(self._bind(case, outcome.node))
             return None
         return await self._handle_failure(case, outcome)
+
+    def _is_pending(self, cached_pod: CachedPod) -> bool:
+        found = self._pods.pending(cached_pod.key)
+        return found is not None and found[0].uid == cached_pod.uid
+
+    async def _sync_pod_group(self, entry: str) -> float | None:
+        """Try to schedule the waiting members of a pod group together."""
+        found = self._pods.pending_members(entry.removeprefix(_POD_GROUP))
+        if not found:
+            self._drop(entry)
+            return None
+        attempt = complete_pod_group(found, self._playing, self._cluster.snapshot())
+        if attempt is None:
+            self._backlog.gate(entry)
+            return None
+        if not self._backlog.start_attempt(entry):
+            return None
+        outcome = await self._pod_groups.schedule(attempt)
+        if outcome.victims:
+            self._evict_concurrently(entry, preemption_for_group(attempt, outcome))
+        if outcome.reason == SCHEDULED:
+            self._backlog.add(entry)
+            await self._submit(attempt, outcome)
+            return 0.0  # members that are left may preempt now
+        left = self._backlog.record_failure(entry, self._clock.monotonic(), outcome.awaited)
+        await self._submit(attempt, outcome)
+        return left
+
+    async def _submit(self, attempt: PodGroupAttempt, outcome: PodGroupOutcome) -> None:
+        """Bind the members that are placed, and record why others are not."""
+        refused: list[tuple[PodAttempt, UnschedulablePod]] = []
+        for member in attempt.members:
+            result = outcome.members[member.pod.uid]
+            if isinstance(result, UnschedulablePod):
+                refused.append((member, result))
+            elif self._is_pending(member.cached):
+                self._pods.assume(member.cached, result.node)
+                self._run_concurrently(self._bind(member, result.node))
+        for member, why in refused:
+            await self._record_failure(member, why)
+        try:
+            await self._writer.set_group_condition(attempt.group, outcome.reason, outcome.message)
+        except REQUEST_ERRORS as error:
+            quiet_log().debug("pod_group_not_updated", group=attempt.group.key, error=str(error))
 
     async def _bind(self, case: PodAttempt, node: str) -> None:
         cached_pod = case.cached
@@ -179,6 +248,8 @@ class Scheduler:
                     SCHEDULER_ERROR, "", RETRY_AFTER_BACKOFF, Nomination(None), str(error)
                 )
                 self._enqueue_after(cached_pod.key, await self._record_failure(case, failed))
+                if (entry := self._entry(cached_pod)) != cached_pod.key:
+                    self._enqueue(entry)
         else:
             message = f"Successfully assigned {cached_pod.key} to {node}"
             self._recorders[cached_pod.scheduler].normal(
@@ -194,23 +265,27 @@ class Scheduler:
     async def _preempt(
         self, case: PodAttempt, refused: UnschedulablePod, chosen: Candidate
     ) -> UnschedulablePod:
-        evictor = self._executor(case)
+        preemption = preemption_for_pod(case, chosen)
         if is_asynchronous(self._release):
-            victims = evictor.victims(chosen)
-            if victims:
-                self._backlog.hold(case.cached.key)
-                self._run_concurrently(
-                    self._release_after(case, evictor.evict_asynchronously(case, chosen, victims))
-                )
+            self._evict_concurrently(case.cached.key, preemption)
             return refused
         try:
-            await evictor.evict(case, chosen)
+            await self._executor(preemption).evict(preemption)
         except REQUEST_ERRORS as error:
             message = f"{refused.failure} {_PREEMPTION}{error}"
             return UnschedulablePod(refused.reason, refused.failure, refused.awaited, None, message)
         return refused
 
-    async def _release_after(self, case: PodAttempt, eviction: Coroutine[Any, Any, None]) -> None:
+    def _evict_concurrently(self, entry: str, preemption: Preemption) -> None:
+        """Start to evict the victims, and hold the preemptor's queue entry meanwhile."""
+        executor = self._executor(preemption)
+        victims = executor.victims(preemption)
+        if victims:
+            self._backlog.hold(entry)
+            eviction = executor.evict_asynchronously(preemption, victims)
+            self._run_concurrently(self._release_after(entry, eviction))
+
+    async def _release_after(self, entry: str, eviction: Coroutine[Any, Any, None]) -> None:
         """Hold the preemptor back until its victims have been deleted."""
         failed = False
         try:
@@ -218,9 +293,7 @@ class Scheduler:
         except REQUEST_ERRORS:
             failed = True
         now = self._clock.monotonic()
-        self._enqueue_after(
-            case.cached.key, self._backlog.release(case.cached.key, now, failed=failed)
-        )
+        self._enqueue_after(entry, self._backlog.release(entry, now, failed=failed))
 
     async def _record_failure(self, case: PodAttempt, refused: UnschedulablePod) -> float | None:
         """Record that a pod was not scheduled; return the seconds until it is retried."""
@@ -250,12 +323,12 @@ class Scheduler:
         """Log a failed status update and continue, as upstream; the next attempt writes again."""
         quiet_log().debug("pod_not_updated", pod=cached_pod.key, error=str(error))
 
-    def _executor(self, case: PodAttempt) -> PreemptionExecutor:
-        recorder = self._recorders[case.cached.scheduler]
+    def _executor(self, preemption: Preemption) -> PreemptionExecutor:
+        recorder = self._recorders[preemption.scheduler]
         client = self._context.client
 
-        def displaced(key: str) -> None:
-            self._wake(ClusterEvent.OWN_CHANGE, (key,))
+        def displaced(pod: CachedPod) -> None:
+            self._wake(ClusterEvent.OWN_CHANGE, (self._entry(pod),))
 
         return PreemptionExecutor(client, self._pods, self._writer, recorder, displaced)
 
@@ -291,13 +364,19 @@ class Scheduler:
             self._wake(ClusterEvent.POD_CHANGED)
 
     def _on_pending_pod_change(self, old: CachedPod | None, new: CachedPod) -> None:
-        if new.scheduler not in self._playing or new.gates:
-            self._drop(new.key)
-        elif new.key not in self._backlog:
-            self._backlog.add(new.key)
-            self._queue.add(new.key)
-        elif old is not None and old.scheduling_fields != new.scheduling_fields:
-            self._wake(ClusterEvent.OWN_CHANGE, (new.key,))
+        entry = self._entry(new)
+        if entry == new.key and (new.scheduler not in self._playing or new.gates):
+            self._drop(entry)
+        elif old is None or old.scheduling_fields != new.scheduling_fields:
+            self._enqueue(entry)
+
+    def _enqueue(self, entry: str) -> None:
+        """Add an entry to the queue, or let it be tried again."""
+        if entry in self._backlog:
+            self._wake(ClusterEvent.OWN_CHANGE, (entry,))
+        else:
+            self._backlog.add(entry)
+            self._queue.add(entry)
 
     def _drop(self, key: str) -> None:
         self._backlog.forget(key)

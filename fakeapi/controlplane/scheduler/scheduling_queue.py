@@ -5,6 +5,7 @@
     woken during its backoff                    until the backoff is over
     woken during its scheduling attempt         as if woken right after it
     preempting (held)                           until its victims have been deleted
+    a pod group that is not complete            until any event
 
 The backoff is 1 s after the first attempt and doubles up to 10 s. Pods that are ready wait in a
 work queue in the order of priority; this module only decides when a pod is added to it.
@@ -22,6 +23,8 @@ Queueing hints are the events that may help a pod, by the reasons of the nodes t
 
 An update of the pod itself always may. Upstream's hints are more precise (whether the changed node
 fits now); here a pod is sometimes retried without need.
+
+An entry is a pod, or a pod group with all its waiting members.
 
 Pure: time is an argument, in seconds. Sources: pkg/scheduler/backend/queue/scheduling_queue.go,
 EventsToRegister in pkg/scheduler/framework/plugins.
@@ -130,6 +133,12 @@ class SchedulingQueue:
                 pod.missed.add(event)
             elif event in pod.awaited:
                 yield key, self._backoff_left(pod, now)
+
+    def gate(self, key: str) -> None:
+        """Let an entry wait for any event, without an attempt."""
+        pod = self._waiting.get(key)
+        if pod is not None:
+            pod.awaited = ALL_EVENTS
 
     def hold(self, key: str) -> None:
         """Hold a pod back until it is released."""

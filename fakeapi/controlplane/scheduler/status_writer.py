@@ -9,7 +9,7 @@ Source: updatePod in pkg/scheduler/schedule_one.go, util.PatchPodStatus.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -19,13 +19,35 @@ from extender.kube.controller_runtime.event_recorder import ObjectReference
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.clock import Clock
-from extender.kube.rest.resources import PODS, ObjectPath
+from extender.kube.rest.resources import POD_GROUPS, PODS, ObjectPath
 from fakeapi.controlplane.controllers.types import decode_pod
 from fakeapi.controlplane.scheduler.cache import CachedPod
+from policies.kubernetes.pod_groups import PodGroup
 
 NOTE_LENGTH_LIMIT: Final = 1024
 
+SCHEDULED: Final = "Scheduled"
+"""The reason of the condition of a pod group that is scheduled."""
+
 _SUFFIX: Final = " ..."
+_POD_GROUPS: Final = replace(POD_GROUPS, version="v1beta1")
+_GROUP_CONDITION: Final = "PodGroupInitiallyScheduled"
+
+
+class _GroupMeta(msgspec.Struct):
+    generation: int = 0
+
+
+class _GroupStatus(msgspec.Struct):
+    conditions: list[dict[str, Any]] | None = None
+
+
+class _GroupObject(msgspec.Struct):
+    metadata: _GroupMeta
+    status: _GroupStatus | None = None
+
+
+_pod_groups = msgspec.json.Decoder(_GroupObject)
 
 
 class _NominationStatus(msgspec.Struct, rename="camel"):
@@ -64,6 +86,36 @@ class SchedulerStatusWriter:
         if nomination is not None and nomination.node != _nominated_node(pod):
             status["nominatedNodeName"] = nomination.node
         await self._patch(pod, status)
+
+    async def set_group_condition(self, group: PodGroup, reason: str, message: str) -> None:
+        """Write the condition of a pod group; True, once written, stays.
+
+        Raises ApiError, MalformedError, TransportError. Source: updatePodGroupCondition.
+        """
+        path = _POD_GROUPS.object(group.name, group.namespace)
+        found = await self._client.find(path, _pod_groups.decode)
+        if found is None:
+            return
+        conditions = (found.status and found.status.conditions) or []
+        old = next((each for each in conditions if each["type"] == _GROUP_CONDITION), {})
+        status = "True" if reason == SCHEDULED else "False"
+        if old.get("status") == "True" != status:
+            return
+        changed = old.get("status") != status
+        new = {
+            "type": _GROUP_CONDITION,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "observedGeneration": found.metadata.generation,
+            "lastTransitionTime": (
+                format_time(self._clock.now_ns()) if changed else old["lastTransitionTime"]
+            ),
+        }
+        if new != old:
+            others = [each for each in conditions if each is not old]
+            body = orjson.dumps({"status": {"conditions": [*others, new]}})
+            await self._client.patch(path.subresource("status"), PatchType.MERGE, body, bytes)
 
     async def clear_nomination(self, pod: CachedPod) -> None:
         """Clear a pod's nomination. Raises ApiError, TransportError."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
 from extender.protocol.verb_context import Search
 from fakeapi import VirtualCluster
-from fakeapi.apiserver.webhooks.calls import WebhookFunction
 from fakeapi.testing.extenders import InProcessReprieve
-from policies.kubernetes.releases import release
 from tests.builders import Document
+from tests.extender.protocol.conftest import RUN, SetLoop
 from tests.fakeapi.admission_webhooks import answered, configuration, rule, webhook
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
@@ -25,35 +22,6 @@ from tests.fakeapi.controlplane.scheduler.stages import (
 )
 
 RELEASES = ["1.30", "1.34", "1.38"]
-RUN = "scheduler,kubelet,disruption"
-
-SetLoop = Callable[..., Awaitable[SchedulerStage]]
-
-
-@pytest.fixture
-async def close_loop() -> AsyncIterator[SetLoop]:
-    """Return stages on which the scheduler asks Reprieve."""
-    async with AsyncExitStack() as stack:
-
-        async def create(
-            search: Search = Search.OFFERED,
-            upstream: str = "1.38",
-            webhooks: Mapping[str, WebhookFunction] | None = None,
-            **entry: Any,
-        ) -> SchedulerStage:
-            reprieve = InProcessReprieve(search, release(upstream))
-            cluster = VirtualCluster(
-                run=RUN,
-                extenders={X: reprieve},
-                scheduler=configured(entry),
-                upstream=upstream,
-                webhooks=webhooks,
-            )
-            stage = SchedulerStage(await stack.enter_async_context(cluster))
-            await stack.enter_async_context(reprieve.following(stage.cluster))
-            return stage
-
-        yield create
 
 
 async def filled(stage: SchedulerStage, nodes: int, **spec: Any) -> None:
