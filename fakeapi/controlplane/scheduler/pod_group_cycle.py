@@ -55,6 +55,8 @@ from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.victim_units import units_for_pod_groups
 
 _PREFIX: Final = "pod group preemption: "
+_AFTER_CLAIMS: Final = "deallocation and deletion of ResourceClaims completed"
+"""The result of the PodGroupPostFilter of DynamicResources, which runs first."""
 _UNSCHEDULABLE: Final = "pod group is unschedulable"
 _OTHER_FAILED: Final = "failed to schedule other pod from a pod group: "
 _PREEMPTION_FAILED: Final = f'error in "DefaultPreemption" PodGroupPostFilter plugins: {_PREFIX}'
@@ -176,7 +178,7 @@ class PodGroupCycle:
         if simulation.fits:
             return PodGroupOutcome(simulation.tried, SCHEDULED, "")
         if attempt.members[0].inputs.profile.preemption is None:
-            return _unschedulable(attempt, simulation, _PreemptionResult(""))
+            return _unschedulable(attempt, simulation, _PreemptionResult(_AFTER_CLAIMS))
         found = await self._preempt(attempt)
         if found.is_error:
             return _failed(attempt, found.message)
@@ -217,7 +219,7 @@ class PodGroupCycle:
         preemptor, rules = attempt.preemptor, _rules(attempt)
         reason = pod_group_ineligibility(preemptor, rules.release)
         if reason is not None:
-            return _PreemptionResult(_PREFIX + reason)
+            return _PreemptionResult(f"{_AFTER_CLAIMS}, {_PREFIX}{reason}")
         units = units_for_pod_groups(attempt.snapshot, rules.release)
         if is_preemption_ongoing(preemptor, units):
             current = {pod.uid: pod.nominated_node for pod in preemptor.members}
@@ -230,7 +232,7 @@ class PodGroupCycle:
             message = _PREEMPTION_FAILED + _OTHER_FAILED + simulation.error
             return _PreemptionResult(message, is_error=True)
         if not simulation.fits:
-            return _PreemptionResult(_PREFIX + simulation.failure)
+            return _PreemptionResult(f"{_AFTER_CLAIMS}, {_PREFIX}{simulation.failure}")
         chosen = dry_run.reprieve(simulation.placement, rules)
         victims = tuple(pod for unit in chosen.units for pod in unit.pods)
         message = f"found a placement for podgroup, preempting {len(victims)} victims"

@@ -98,6 +98,7 @@ class SchedulerStatusWriter:
             return
         conditions = (found.status and found.status.conditions) or []
         old = next((each for each in conditions if each["type"] == _GROUP_CONDITION), {})
+        generation = found.metadata.generation
         status = "True" if reason == SCHEDULED else "False"
         if old.get("status") == "True" != status:
             return
@@ -107,7 +108,7 @@ class SchedulerStatusWriter:
             "status": status,
             "reason": reason,
             "message": message,
-            "observedGeneration": found.metadata.generation,
+            **({"observedGeneration": generation} if generation else {}),
             "lastTransitionTime": (
                 format_time(self._clock.now_ns()) if changed else old["lastTransitionTime"]
             ),
