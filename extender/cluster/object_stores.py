@@ -85,7 +85,8 @@ class ObjectStore(Generic[T]):
 class PodStore:
     """Pods by key, and by the node that they are on, are nominated to, or occupy undecoded.
 
-    ``pending`` are those without a node, by UID.
+    ``pending`` are those without a node, by UID. ``members`` are the bound pods of PodGroups,
+    ``unplaced_members`` the keys of pods of PodGroups that may be on a node, decoded or not.
     """
 
     def __init__(
@@ -99,27 +100,16 @@ class PodStore:
         self._unread_on: dict[str, dict[str, Unreadable]] = {}
         self._repelling: dict[str, Pod] = {}
         self._repelling_view: tuple[Pod, ...] | None = ()
-        self._members: dict[str, dict[str, Pod]] = {}
-        self._stale_groups: set[str] = set()
-        self._members_view: Mapping[str, tuple[Pod, ...]] = {}
         self.by_key: dict[str, Pod | Unreadable] = {}
         self.pending: dict[str, Pod] = {}
+        self.members = GroupIndex[Pod]()
+        self.unplaced_members = GroupIndex[str]()
 
     def repelling(self) -> tuple[Pod, ...]:
         """Return the bound pods with required anti-affinity; the same tuple if none has changed."""
         if self._repelling_view is None:
             self._repelling_view = tuple(self._repelling.values())
         return self._repelling_view
-
-    def group_members(self) -> Mapping[str, tuple[Pod, ...]]:
-        """Return the bound pods of each PodGroup; the same mapping if none has changed."""
-        if self._stale_groups:
-            view = dict(self._members_view)
-            for group in self._stale_groups:
-                view[group] = tuple(self._members.get(group, {}).values())
-            self._members_view = {group: pods for group, pods in view.items() if pods}
-            self._stale_groups.clear()
-        return self._members_view
 
     def node_state(self, node: Node) -> NodeState:
         """Return the state of ``node``: its pods, nominated pods, and undecoded pods."""
@@ -175,16 +165,16 @@ class PodStore:
             if pod.anti_affinity:
                 self._repelling[pod.key] = pod
                 self._repelling_view = None
-            if pod.group:
-                group = f"{pod.namespace}/{pod.group}"
-                self._members.setdefault(group, {})[pod.key] = pod
-                self._stale_groups.add(group)
+            self.members.put(pod, pod)
             return
         self.pending[pod.uid] = pod
+        if pod.may_be_assumed or pod.nominated_node is None:
+            self.unplaced_members.put(pod, pod.key)
         if pod.nominated_node is not None:
             self._put(self._nominated_to, pod.nominated_node, pod.key, pod)
 
     def _add_undecoded(self, pod: Unreadable) -> None:
+        self.unplaced_members.put(pod, pod.key)
         if pod.node_name is not None:
             self._put(self._unread_on, pod.node_name, pod.key, pod)
 
@@ -204,16 +194,9 @@ class PodStore:
             self.pending.pop(old.uid, None)
             self._take(self._on, old.node_name, key)
             self._take(self._nominated_to, old.nominated_node, key)
-            if old.group:
-                self._leave_group(f"{old.namespace}/{old.group}", key)
+            self.members.drop(old)
+        self.unplaced_members.drop(old)
         return old
-
-    def _leave_group(self, group: str, key: str) -> None:
-        members = self._members.get(group, {})
-        if members.pop(key, None) is not None:
-            self._stale_groups.add(group)
-            if not members:
-                del self._members[group]
 
     def _put(self, index: dict[str, dict[str, P]], node: str, key: str, pod: P) -> None:
         index.setdefault(node, {})[key] = pod
@@ -225,6 +208,40 @@ class PodStore:
             self._mark_nodes((node or "",))
             if not pods:
                 del index[node or ""]
+
+
+class GroupIndex(Generic[T]):
+    """A value for each of some pods of PodGroups, by the key of the group and of the pod."""
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, dict[str, T]] = {}
+        self._stale: set[str] = set()
+        self._view: Mapping[str, tuple[T, ...]] = {}
+
+    def put(self, pod: Pod | Unreadable, value: T) -> None:
+        """Add or update a pod, if it is of a group."""
+        if pod.group:
+            group = f"{pod.namespace}/{pod.group}"
+            self._by_group.setdefault(group, {})[pod.key] = value
+            self._stale.add(group)
+
+    def drop(self, pod: Pod | Unreadable) -> None:
+        """Remove a pod."""
+        group = f"{pod.namespace}/{pod.group}"
+        values = self._by_group.get(group) if pod.group else None
+        if values is not None and values.pop(pod.key, None) is not None:
+            self._stale.add(group)
+            if not values:
+                del self._by_group[group]
+
+    def view(self) -> Mapping[str, tuple[T, ...]]:
+        """Return the values by group; the same mapping as before if none has changed."""
+        if self._stale:
+            stale = {group: tuple(self._by_group.get(group, {}).values()) for group in self._stale}
+            view = {**self._view, **stale}
+            self._view = {group: values for group, values in view.items() if values}
+            self._stale.clear()
+        return self._view
 
 
 class DecodeWarnings:

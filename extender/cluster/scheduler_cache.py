@@ -115,7 +115,9 @@ class SchedulerCache:
     def snapshot(self) -> Snapshot:
         """Return the current snapshot; the same object as before if nothing has changed."""
         self._mark_nodes(self._assumed.expire(self._monotonic()))
-        if self._changed:
+        # A pending pod of a pod group concerns no node.
+        same_members = self.pods.unplaced_members.view() is self._current.unplaced_members
+        if self._changed or not same_members:
             changed = frozenset(self._stale)
             self._current = self._rebuilt()
             self._changed = False
@@ -141,7 +143,8 @@ class SchedulerCache:
             workloads=self._selecting.view(),
             storage=self.storage.storage(),
             pod_groups=self.pod_groups.pod_groups(),
-            group_members=self.pods.group_members(),
+            group_members=self.pods.members.view(),
+            unplaced_members=self.pods.unplaced_members.view(),
             generation=self._current.generation + 1,
         )
 

@@ -33,7 +33,9 @@ An invalid entry is left out, and a note has the reason.
 A unit of a pod group with pods on several nodes cannot be named: a UID of another node makes
 kube-scheduler discard the answer, and without it half of the unit would be evicted. So such a
 candidate is no answer, whatever the policy. Nor is one on a node with a pod whose group is not
-known: it may be part of such a unit, and its priority is not known either.
+known: it may be part of such a unit, and its priority is not known either. Nor is one with a unit
+of which another pod may be on a node: one that cannot be decoded, or a pending one that
+kube-scheduler may have assumed. kube-scheduler knows these, so its own candidates remain.
 """
 
 from __future__ import annotations
@@ -45,7 +47,6 @@ from typing import ClassVar
 from extender.kube.decoders.pods import decode_pod
 from extender.protocol import extender_v1
 from extender.protocol.verb_context import CallContext, Search, VerbResult
-from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
 from policies.preemption.engine import DeadlineExceededError
@@ -60,23 +61,17 @@ from policies.preemption.victim_units import VictimUnits, victim_units
 
 
 def guardrail_violation(
-    node: str,
-    victims: VictimSet,
-    preemptor: Pod,
-    snapshot: Snapshot,
-    release: Release,
-    policy: Policy,
+    node: str, victims: VictimSet, preemptor: Pod, units: VictimUnits, rules: SchedulerRules
 ) -> str | None:
     """Return why an entry violates a guardrail, or None if it is valid."""
-    state = snapshot.nodes.get(node)
+    state = units.snapshot.nodes.get(node)
     if state is None:
         return f"node {node} is not known"
     if state.unreadable:
         return f"node {node} holds a pod that could not be read: {', '.join(state.unreadable)}"
-    if not victims.pods and not release.victimless_candidates:
-        return f"node {node} has no victims, which release {release.name} refuses"
+    if not victims.pods and not rules.release.victimless_candidates:
+        return f"node {node} has no victims, which release {rules.release.name} refuses"
     present = {pod.uid for pod in state.pods}
-    units = victim_units(snapshot, release)
     for pod in victims.pods:
         if pod.uid not in present:
             return f"victim {pod.key} ({pod.uid}) is not on node {node}"
@@ -85,7 +80,7 @@ def guardrail_violation(
         priority = units.priority_of(pod)
         if priority >= preemptor.priority:
             return f"victim {pod.key} has priority {priority}, not below {preemptor.priority}"
-        guard = policy.protection_of(pod)
+        guard = rules.policy.protection_of(pod)
         if guard is not None:
             return f"victim {pod.key} is protected by {guard.name}"
     return _unit_violation(node, victims, units)
@@ -129,16 +124,20 @@ class PreemptArgs:
         ]
         if decision.untried:
             notes.append(f"{decision.untried} nodes were not tried before the deadline")
-        decision = _confirmable(decision, context, notes)
+        units = victim_units(context.snapshot, context.rules.release)
+        decision = _confirmable(decision, units, context.rules.policy, notes)
         if not decision.eligible and _is_certain(decision):
             return _verb_result(decision, None, [*notes, decision.reason])
         if decision.not_evaluated or (self.candidates and decision.chosen is None):
             notes.append(_deferral_note(decision))
-            decision = _deferred(self, context, decision, notes)
+            decision = _deferred(self, units, context.rules, decision, notes)
         chosen = decision.chosen
-        violation = None if chosen is None else _candidate_violation(chosen, self.pod, context)
-        if violation is not None:
-            return _verb_result(decision, None, [*notes, violation])
+        if chosen is not None:
+            violation = guardrail_violation(
+                chosen.node, chosen.victims, self.pod, units, context.rules
+            )
+            if violation is not None:
+                return _verb_result(decision, None, [*notes, violation])
         return _verb_result(decision, chosen, notes)
 
     def refuse_all(self, _reason: str) -> bytes:
@@ -214,17 +213,16 @@ def _decide_own(args: PreemptArgs, context: CallContext) -> PreemptionDecision:
 
 
 def _confirmable(
-    decision: PreemptionDecision, context: CallContext, notes: list[str]
+    decision: PreemptionDecision, units: VictimUnits, policy: Policy, notes: list[str]
 ) -> PreemptionDecision:
     """Choose again if the choice cannot be returned; add to ``notes`` why it is left out."""
-    units = victim_units(context.snapshot, context.rules.release)
     doubt = None if decision.chosen is None else _doubt(decision.chosen, units)
     if doubt is None:
         return decision
     notes.append(f"left out: {doubt}")
     candidates = decision.candidates.values()
     return _with_best(
-        decision, [each for each in candidates if _doubt(each, units) is None], context.rules.policy
+        decision, [each for each in candidates if _doubt(each, units) is None], policy
     )
 
 
@@ -232,6 +230,10 @@ def _doubt(candidate: Candidate, units: VictimUnits) -> str | None:
     """Return why an own candidate cannot be returned because of pod groups, or None if it can."""
     for pod in candidate.elsewhere:
         return f"victim {pod.key} of a candidate on node {candidate.node} is on {pod.node_name}"
+    for unit in candidate.groups:
+        member = units.uncertain_member(unit)
+        if member is not None:
+            return f"{member} may belong to group {unit.group} on node {candidate.node}"
     if units.grouped:
         for pod in units.snapshot.nodes[candidate.node].pods:
             group = units.missing_group(pod)
@@ -260,21 +262,24 @@ def _deferral_note(decision: PreemptionDecision) -> str:
 
 
 def _deferred(
-    args: PreemptArgs, context: CallContext, decision: PreemptionDecision, notes: list[str]
+    args: PreemptArgs,
+    units: VictimUnits,
+    rules: SchedulerRules,
+    decision: PreemptionDecision,
+    notes: list[str],
 ) -> PreemptionDecision:
     """Choose among kube-scheduler's own candidates; add to ``notes`` why one is left out."""
     candidates: dict[str, Candidate] = {}
-    units = victim_units(context.snapshot, context.rules.release)
     for node, offer in args.candidates.items():
         found = _as_candidate(node, offer, units)
         if isinstance(found, str):
             notes.append(f"left out: {found}")
-        elif violation := _candidate_violation(found, args.pod, context):
+        elif violation := guardrail_violation(node, found.victims, args.pod, units, rules):
             notes.append(f"left out: {violation}")
         else:
             candidates[node] = found
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
-    deferred = _with_best(replace(decision, candidates=candidates), costly, context.rules.policy)
+    deferred = _with_best(replace(decision, candidates=candidates), costly, rules.policy)
     if costly or not candidates:
         return deferred
     # A node without victims cannot be ranked, so it is chosen only if there is no other.
@@ -297,13 +302,6 @@ def _as_candidate(
     # A unit may be larger than what is offered of it; the guardrails refuse that.
     victims = tuple(pod for pod in victims if pod.uid in offered.uids)
     return Candidate(node, VictimSet(victims, offered.violations))
-
-
-def _candidate_violation(candidate: Candidate, preemptor: Pod, context: CallContext) -> str | None:
-    rules = context.rules
-    return guardrail_violation(
-        candidate.node, candidate.victims, preemptor, context.snapshot, rules.release, rules.policy
-    )
 
 
 def _verb_result(

@@ -297,6 +297,8 @@ class Snapshot:
     required anti-affinity. ``workloads`` are the objects that select pods, by namespace; they are
     present only if a filter reads them. ``storage`` holds the objects behind volumes and device
     claims. ``group_members`` are the bound pods of PodGroups, by the key of their group.
+    ``unplaced_members`` are the keys of other pods of theirs that may be on a node: they cannot be
+    decoded, or kube-scheduler may have assumed them.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
@@ -307,6 +309,7 @@ class Snapshot:
     storage: Storage = NO_STORAGE
     pod_groups: PodGroups = NO_POD_GROUPS
     group_members: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    unplaced_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     generation: int = 0
 
     def with_assumed(self, pod: Pod, node: str) -> Snapshot:
@@ -321,15 +324,17 @@ class Snapshot:
             nodes[name] = replace(nodes[name], nominated=others)
         nodes[node] = nodes[node].with_pod(assumed)
         repelling = (assumed,) if assumed.anti_affinity else ()
-        members = dict(self.group_members)
+        members, unplaced = dict(self.group_members), dict(self.unplaced_members)
         if assumed.group:
             key = f"{assumed.namespace}/{assumed.group}"
             members[key] = (*members.get(key, ()), assumed)
+            unplaced[key] = tuple(each for each in unplaced.get(key, ()) if each != pod.key)
         return replace(
             self,
             nodes=nodes,
             pods_with_anti_affinity=self.pods_with_anti_affinity + repelling,
             group_members=members,
+            unplaced_members=unplaced,
         )
 
 

@@ -98,10 +98,33 @@ class VictimUnits:
         """Return the kind and key of the first group of a pod that is missing, or None."""
         if not (self.grouped and pod.group):
             return None
-        ancestry = self._ancestry(pod)
+        return self._missing_object(f"{pod.namespace}/{pod.group}")
+
+    def uncertain_member(self, unit: VictimUnit) -> str | None:
+        """Return the kind and key of an object that may belong to a unit, too, or None.
+
+        It is a pod that may be on a node, or a missing group of a pod.
+        """
+        if not unit.group:
+            return None
+        unplaced = self.snapshot.unplaced_members
+        below: tuple[str, ...] = (unit.group,)
+        if unit.kind is UnitKind.COMPOSITE_POD_GROUP:
+            namespace = unit.group.partition("/")[0]
+            present = (*self.snapshot.group_members, *unplaced)
+            keys = [key for key in present if key.partition("/")[0] == namespace]
+            missing = next(filter(None, map(self._missing_object, keys)), None)
+            if missing is not None:
+                return missing
+            below = self._groups_below(self.snapshot.pod_groups.composites[unit.group])
+        return next((f"Pod {pod}" for key in below for pod in unplaced.get(key, ())), None)
+
+    def _missing_object(self, key: str) -> str | None:
+        """Return the kind and key of the first missing object from a PodGroup upwards, or None."""
+        ancestry = self._upwards(self.snapshot.pod_groups.groups.get(key))
         if not ancestry:
-            return f"PodGroup {pod.namespace}/{pod.group}"
-        parent = f"{pod.namespace}/{ancestry[-1].parent}"
+            return f"PodGroup {key}"
+        parent = f"{ancestry[-1].namespace}/{ancestry[-1].parent}"
         if (
             self.composite
             and ancestry[-1].parent
@@ -132,18 +155,19 @@ class VictimUnits:
         unit = self._built.get(identity)
         if unit is None:
             members = self.snapshot.group_members
-            if level == 1:
-                pods = members.get(top.key, ())
-            else:
-                below = (
-                    key
-                    for key, group in self.snapshot.pod_groups.groups.items()
-                    if group.namespace == top.namespace and top in self._upwards(group)[1:]
-                )
-                pods = tuple(each for key in below for each in members.get(key, ()))
+            below = (top.key,) if level == 1 else self._groups_below(top)
+            pods = tuple(each for key in below for each in members.get(key, ()))
             unit = VictimUnit(pods or (pod,), priority, kind, top.key)
             self._built[identity] = unit
         return unit
+
+    def _groups_below(self, top: PodGroup) -> tuple[str, ...]:
+        """Return the keys of the PodGroups below a CompositePodGroup."""
+        return tuple(
+            key
+            for key, group in self.snapshot.pod_groups.groups.items()
+            if group.namespace == top.namespace and top in self._upwards(group)[1:]
+        )
 
 
 def victim_units(snapshot: Snapshot, release: Release) -> VictimUnits:

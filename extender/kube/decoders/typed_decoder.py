@@ -60,7 +60,8 @@ class FieldError(ValueError):
 class Unreadable:
     """An object that could not be decoded, with the part of its identity that could.
 
-    ``node_name`` is the node that a pod still occupies.
+    ``node_name`` is the node that a pod still occupies, ``group`` the PodGroup of such a pod or of
+    a pending one ("" for none).
     """
 
     kind: str
@@ -69,6 +70,7 @@ class Unreadable:
     uid: str
     node_name: str | None
     problem: str
+    group: str = ""
 
     @property
     def key(self) -> str:
@@ -153,9 +155,11 @@ def identify_unreadable(kind: str, raw: bytes, problem: str) -> Unreadable:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = _AnyObject()
     namespace, name, uid = (_text(found.metadata, key) for key in ("namespace", "name", "uid"))
-    finished = _text(found.status, "phase") in FINISHED
-    node = None if finished else _text(found.spec, "nodeName") or None
-    return Unreadable(kind, namespace, name, uid, node, problem)
+    spec = {} if _text(found.status, "phase") in FINISHED else found.spec
+    scheduling_group = spec.get("schedulingGroup") if isinstance(spec, dict) else None
+    group = _text(scheduling_group, "podGroupName")
+    node = _text(spec, "nodeName") or None
+    return Unreadable(kind, namespace, name, uid, node, problem, group)
 
 
 def _text(fields: object, key: str) -> str:

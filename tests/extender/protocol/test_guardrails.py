@@ -11,7 +11,8 @@ from extender.protocol.preempt_verb import guardrail_violation
 from policies.kubernetes.releases import NEWEST, RELEASES, Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import VictimSet
-from policies.preemption.policy import KUBE_SCHEDULER, Policy, ProtectedPods
+from policies.preemption.policy import KUBE_SCHEDULER, Policy, ProtectedPods, SchedulerRules
+from policies.preemption.victim_units import victim_units
 from tests.builders import holding, node, pod, pod_group, snapshot
 
 PREEMPTOR = pod("vip", priority=10)
@@ -33,7 +34,8 @@ def judge(
     release: Release = NEWEST,
     policy: Policy = KUBE_SCHEDULER,
 ) -> str | None:
-    return guardrail_violation(on, VictimSet(victims), PREEMPTOR, moment, release, policy)
+    rules, units = SchedulerRules(release, policy=policy), victim_units(moment, release)
+    return guardrail_violation(on, VictimSet(victims), PREEMPTOR, units, rules)
 
 
 @pytest.mark.parametrize(

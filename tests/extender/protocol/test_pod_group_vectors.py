@@ -20,6 +20,7 @@ from policies.preemption.decision import VictimSet
 from policies.preemption.engine import Engine
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine
+from policies.preemption.victim_units import victim_units
 from tests.builders import encoded, node, pod, pod_group, snapshot
 from tests.vectors.podgroups import of, release_of, snapshot_of
 
@@ -147,9 +148,8 @@ def test_the_guardrails_refuse_every_answer_that_kube_scheduler_must_not_get(cas
     for name, offer in offers_of(case["answer"]).items():
         victims = VictimSet(tuple(pods[uid] for uid in offer.uids))
         rules, preemptor = call.rules, call.args.pod
-        violation = guardrail_violation(
-            name, victims, preemptor, call.moment, rules.release, rules.policy
-        )
+        units = victim_units(call.moment, rules.release)
+        violation = guardrail_violation(name, victims, preemptor, units, rules)
         assert violation is not None
 
 
@@ -218,18 +218,16 @@ def test_the_guardrails_require_whole_units(
     members: list[Pod], named: list[Pod], problem: str | None
 ) -> None:
     moment = snapshot(*NODES, *members, groups=[pod_group("g", priority=10)])
-    violation = guardrail_violation(
-        "n1", VictimSet(tuple(named)), VIP, moment, RULES.release, RULES.policy
-    )
+    units = victim_units(moment, RULES.release)
+    violation = guardrail_violation("n1", VictimSet(tuple(named)), VIP, units, RULES)
     assert (violation or "").startswith(problem or "")
     assert (violation is None) is (problem is None)
 
 
 def test_the_guardrails_compare_the_priority_of_the_root_group() -> None:
     moment = snapshot(*NODES, G1, groups=[pod_group("g", "single", priority=100)])
-    violation = guardrail_violation(
-        "n1", VictimSet((G1,)), VIP, moment, RULES.release, RULES.policy
-    )
+    units = victim_units(moment, RULES.release)
+    violation = guardrail_violation("n1", VictimSet((G1,)), VIP, units, RULES)
     assert violation == "victim default/g1 has priority 100, not below 100"
 
 

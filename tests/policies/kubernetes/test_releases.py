@@ -17,8 +17,8 @@ from policies.kubernetes.snapshot import Snapshot
 from policies.preemption.decision import VictimSet
 from policies.preemption.filtering import run_pre_filters
 from policies.preemption.filtering.status import Code, FilterDecision, refused
-from policies.preemption.policy import KUBE_SCHEDULER
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods
+from policies.preemption.victim_units import victim_units
 from tests.builders import (
     Document,
     budget,
@@ -165,9 +165,9 @@ def placement(release: Release) -> str:
 
 
 def objection_to_no_victims(release: Release) -> str | None:
-    return guardrail_violation(
-        "node-1", VictimSet(()), PREEMPTOR, snapshot(node()), release, KUBE_SCHEDULER
-    )
+    units = victim_units(snapshot(node()), release)
+    rules = SchedulerRules(release)
+    return guardrail_violation("node-1", VictimSet(()), PREEMPTOR, units, rules)
 
 
 def waits_for_a_node_that_an_extender_dropped(release: Release) -> bool:
