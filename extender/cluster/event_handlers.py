@@ -3,17 +3,19 @@
 This is upstream's addAllEventHandlers (pkg/scheduler/eventhandlers.go). Services and controllers
 are watched only if a configured filter reads them, pod groups only if the release's preemption
 reads them. Objects behind volumes and device claims are watched as far as the release's filters
-read them. Pod groups and these objects are watched only if the server permits it: without them, the
-pods that they concern are not evaluated, and nodes with pods of pod groups are not chosen.
+read them. Pod groups and these objects are watched only if the server permits it, in the newest
+version that it serves: without them, the pods that they concern are not evaluated, and nodes with
+pods of pod groups are not chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from extender.cluster.pod_groups import PodGroupReflector, PodGroupStores
+from extender.cluster.optional_kinds import OptionalKindReflector, OptionalStore
+from extender.cluster.pod_groups import PodGroupStores
 from extender.cluster.readiness import InformerState
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStores
@@ -27,12 +29,7 @@ from extender.kube.decoders.cluster_objects import (
 from extender.kube.decoders.pod_groups import decode_composite_pod_group, decode_pod_group
 from extender.kube.decoders.pods import decode_pod
 from extender.kube.decoders.typed_decoder import Decode, Unreadable, tolerant_decoder
-from extender.kube.informers.reflector import (
-    OptionalReflector,
-    Reflector,
-    ReflectorContext,
-    ReflectorStore,
-)
+from extender.kube.informers.reflector import Reflector, ReflectorContext, ReflectorStore
 from extender.kube.rest import resources
 from extender.kube.rest.resources import Resource
 from policies.kubernetes.default_selector import (
@@ -59,10 +56,9 @@ _WORKLOAD_RESOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class _ReflectorBuilder:
-    """Builds reflectors of one class that share one context."""
+    """Builds reflectors that share one context."""
 
     context: ReflectorContext
-    reflector: type[Reflector[Any]] = Reflector
 
     def build(
         self,
@@ -72,7 +68,13 @@ class _ReflectorBuilder:
         store: ReflectorStore[T | Unreadable],
     ) -> tuple[str, InformerState]:
         read = tolerant_decoder(kind, decode)
-        return resource.plural, self.reflector(self.context, resource, read, store)
+        return resource.plural, Reflector(self.context, resource, read, store)
+
+    def optional(
+        self, resource: Resource, kind: str, decode: Decode[T], store: OptionalStore[T | Unreadable]
+    ) -> tuple[str, InformerState]:
+        read = tolerant_decoder(kind, decode)
+        return resource.plural, OptionalKindReflector(self.context, resource, kind, read, store)
 
 
 def build_reflectors(
@@ -98,16 +100,16 @@ def build_reflectors(
     return dict(
         [
             *reflectors,
-            *_storage_reflectors(context, cluster.storage, rules.release),
-            *_pod_group_reflectors(context, cluster.pod_groups, rules.release),
+            *_storage_reflectors(builder, cluster.storage, rules.release),
+            *_pod_group_reflectors(builder, cluster.pod_groups, rules.release),
         ]
     )
 
 
 def _pod_group_reflectors(
-    context: ReflectorContext, stores: PodGroupStores, release: Release
+    builder: _ReflectorBuilder, stores: PodGroupStores, release: Release
 ) -> Iterator[tuple[str, InformerState]]:
-    build = _ReflectorBuilder(context, PodGroupReflector).build
+    build = builder.optional
     if release.evicts_units or release.simulates_pod_groups:
         yield build(resources.POD_GROUPS, "PodGroup", decode_pod_group, stores.groups)
         if FeatureGate.COMPOSITE_POD_GROUP in release.gates:
@@ -116,9 +118,9 @@ def _pod_group_reflectors(
 
 
 def _storage_reflectors(
-    context: ReflectorContext, stores: StorageStores, release: Release
+    builder: _ReflectorBuilder, stores: StorageStores, release: Release
 ) -> Iterator[tuple[str, InformerState]]:
-    build = _ReflectorBuilder(context, OptionalReflector).build
+    build = builder.optional
     claims, volumes = resources.PERSISTENT_VOLUME_CLAIMS, resources.PERSISTENT_VOLUMES
     classes, attachments = resources.STORAGE_CLASSES, resources.VOLUME_ATTACHMENTS
     yield build(claims, "PersistentVolumeClaim", storage.decode_claim, stores.claims)
@@ -131,13 +133,13 @@ def _storage_reflectors(
     if release.attachments_count:
         decode = storage.decode_volume_attachment
         yield build(attachments, "VolumeAttachment", decode, stores.attachments)
-    yield from _device_reflectors(context, stores, release)
+    yield from _device_reflectors(builder, stores, release)
 
 
 def _device_reflectors(
-    context: ReflectorContext, stores: StorageStores, release: Release
+    builder: _ReflectorBuilder, stores: StorageStores, release: Release
 ) -> Iterator[tuple[str, InformerState]]:
-    build = _ReflectorBuilder(context, OptionalReflector).build
+    build = builder.optional
     if FeatureGate.DYNAMIC_RESOURCE_ALLOCATION not in release.gates:
         return
     claims, classes = resources.RESOURCE_CLAIMS, resources.DEVICE_CLASSES

@@ -69,6 +69,10 @@ class ObjectStore(Generic[T]):
         self._warn.forget(key)
         self._forget(key)
 
+    def unlist(self) -> None:
+        """Forget all objects: they are no longer known."""
+        self.replace(())
+
     def _key_of(self, item: T | Unreadable) -> str:
         return item.key if isinstance(item, Unreadable) else self._key(item)
 

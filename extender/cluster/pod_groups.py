@@ -1,24 +1,14 @@
-"""The stores of PodGroups and CompositePodGroups, and the reflector that fills one.
+"""The stores of PodGroups and CompositePodGroups.
 
-A server may lack these kinds or forbid them, and releases serve them in different versions. An
-object that cannot be decoded, or whose kind is not listed, counts as missing.
+An object that cannot be decoded, or whose kind is not listed, counts as missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Final, TypeVar
 
 from extender.cluster.object_stores import ObjectStore
-from extender.kube.informers.reflector import OptionalReflector
-from extender.kube.rest.api_errors import ApiError
 from policies.kubernetes.pod_groups import NO_POD_GROUPS, PodGroup, PodGroups
-
-T = TypeVar("T")
-
-VERSIONS: Final = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
-"""The versions of scheduling.k8s.io that have either kind, with a schedulingGroup in pods."""
 
 
 class PodGroupStores:
@@ -46,18 +36,3 @@ class PodGroupStores:
     def _changed(self, group: PodGroup) -> None:
         self._current = None
         self._on_change(group)
-
-
-class PodGroupReflector(OptionalReflector[T]):
-    """Lists and watches a kind in the first of its versions that the server serves."""
-
-    async def _list(self) -> None:
-        for version in VERSIONS:
-            self._resource = replace(self._resource, version=version)
-            try:
-                await super()._list()
-            except ApiError as error:
-                if error.status != 404 or version == VERSIONS[-1]:
-                    raise
-            else:
-                return

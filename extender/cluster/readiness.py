@@ -36,6 +36,11 @@ class InformerState(Protocol):
         ...
 
     @property
+    def refusal(self) -> str:
+        """How the server refuses the kind, "" if it does not."""
+        ...
+
+    @property
     def resource_version(self) -> str:
         """The resource version of the cache, "" before the first list."""
         ...
@@ -96,5 +101,5 @@ def _describe_state(informer: InformerState) -> str:
     if informer.synced:
         return "synced"
     if informer.settled:
-        return "rejected by the server: pods that need it are not evaluated"
+        return f"{informer.refusal}: pods that need it are not evaluated"
     return "not synced"

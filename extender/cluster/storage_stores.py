@@ -58,6 +58,12 @@ class StorageStore(ObjectStore[T]):
             self.listed = True
             self._on_change(self)
 
+    def unlist(self) -> None:
+        """Forget all objects; the kind is unknown again."""
+        super().unlist()
+        self.listed = False
+        self._on_change(self)
+
     def upsert(self, item: T | Unreadable) -> None:
         """Add or update an object."""
         super().upsert(item)

@@ -63,6 +63,7 @@ class InformerState:
 
     synced: bool = True
     settled: bool = True
+    refusal: str = ""
     resource_version: str = "1"
     last_heard: float = 0.0
 

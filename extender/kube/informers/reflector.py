@@ -133,7 +133,8 @@ class Reflector(Generic[T]):
     - `last_heard`: when the server last sent anything, or opened a watch (not after an idle
       timeout), in the clock's monotonic seconds;
     - `watching`: whether a watch is open, so that silence means that nothing changed;
-    - `relists`: lists after the first; `reconnects`: watches resumed without a list.
+    - `relists`: lists after the first; `reconnects`: watches resumed without a list;
+    - `refusal`: why the resource is unavailable, "" if it is not.
     """
 
     def __init__(
@@ -164,12 +165,13 @@ class Reflector(Generic[T]):
         self.resource_version = ""
         self.last_heard = context.clock.monotonic()
         self.watching = False
+        self.refusal = ""
         self.relists = 0
         self.reconnects = 0
 
     @property
     def synced(self) -> bool:
-        """Whether the store has received its first `replace`; stays true."""
+        """Whether the store has received its first `replace`."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -209,6 +211,7 @@ class Reflector(Generic[T]):
         self._store.replace(listing.items)
         self._reached(listing.resource_version)
         self._must_list = self._version_refused = self._resuming = False
+        self.refusal = ""
         self.relists += self.synced
         self._synced.set()
         self._settled.set()
@@ -273,15 +276,14 @@ class Reflector(Generic[T]):
         if is_version_unusable(error) and self._must_list and not self._version_refused:
             self._version_refused = True
             return
-        if self._is_unavailable(error):
-            self._settled.set()
+        self._settle_unless_served(error)
         self._must_list = self._must_list or not is_retriable(error)
         delay = max(self._backoff.next_delay(), requested_delay(error))
         self._log_failure(error, delay)
         await self._clock.sleep(delay)
 
-    def _is_unavailable(self, error: RequestError) -> bool:  # noqa: ARG002 - see OptionalReflector
-        return False
+    def _settle_unless_served(self, error: RequestError) -> None:
+        """Do nothing: the resource is required."""
 
     def _log_failure(self, error: RequestError, delay: float) -> None:
         kind = error_kind(error)
@@ -305,5 +307,10 @@ class OptionalReflector(Reflector[T]):
     with the usual delays, and the resource is watched once it is served.
     """
 
-    def _is_unavailable(self, error: RequestError) -> bool:
-        return isinstance(error, ApiError) and error.status in (403, 404)
+    def _settle_unless_served(self, error: RequestError) -> None:
+        if isinstance(error, ApiError) and error.status in (403, 404):
+            self.refusal = self._describe_refusal(error)
+            self._settled.set()
+
+    def _describe_refusal(self, error: ApiError) -> str:
+        return f"{error.status} {error.reason}"

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from extender.cluster.event_handlers import build_reflectors
-from extender.cluster.pod_groups import PodGroupReflector
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.typed_decoder import Unreadable
 from extender.kube.informers.reflector import ReflectorContext
@@ -16,15 +15,7 @@ from policies.kubernetes.pod_groups import PodGroups
 from policies.kubernetes.releases import release
 from policies.preemption.policy import SchedulerRules
 from tests.builders import node, pod, pod_group
-from tests.extender.kube.conftest import (
-    ScriptedApi,
-    SteppedClock,
-    a_list,
-    a_refusal,
-    a_watch,
-    added,
-)
-from tests.extender.kube.informer_scripts import A1, play
+from tests.extender.kube.conftest import ScriptedApi, SteppedClock
 
 
 def cache() -> SchedulerCache:
@@ -81,22 +72,3 @@ def test_pod_groups_are_followed_only_where_preemption_reads_them(
     context = ReflectorContext(Client(ScriptedApi(clock)), clock, random.Random(0))
     kinds = build_reflectors(context, cache(), SchedulerRules(release(version, gates)))
     assert {"podgroups", "compositepodgroups"}.intersection(kinds) == followed
-
-
-async def test_older_versions_are_tried_until_one_is_served() -> None:
-    no = a_refusal(404, "NotFound")
-    run = await play(no, no, a_list(2, A1), a_watch(added("b", 3)), kind=PodGroupReflector)
-    assert run.store.changes == ["=a1", "+b3"]
-    assert run.pauses[:2] == [0.0, 0.0]
-
-
-async def test_a_server_without_pod_groups_is_tolerated() -> None:
-    run = await play(*[a_refusal(404, "NotFound")] * 4, kind=PodGroupReflector)
-    await run.informer.wait_settled()
-    assert not run.informer.synced
-
-
-async def test_a_server_that_forbids_pod_groups_is_asked_once() -> None:
-    run = await play(a_refusal(403, "Forbidden"), kind=PodGroupReflector)
-    await run.informer.wait_settled()
-    assert not run.informer.synced

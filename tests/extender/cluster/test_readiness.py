@@ -54,9 +54,9 @@ CASES: dict[str, tuple[Readiness, str, list[str]]] = {
         ["[-] pods not synced", "[-] nodes no data received for 61 s"],
     ),
     "one that need not be": (
-        readiness(61, claims=InformerState(synced=False)),
+        readiness(61, claims=InformerState(synced=False, refusal="v1 Claim rejected")),
         "",
-        ["[+] claims rejected by the server: pods that need it are not evaluated"],
+        ["[+] claims v1 Claim rejected: pods that need it are not evaluated"],
     ),
 }
 

@@ -82,6 +82,9 @@ def test_a_kind_is_unknown_until_it_has_been_listed() -> None:
     after = cluster.snapshot()
     assert after.storage.unknown == set(StorageKind) - {StorageKind.CLAIMS}
     assert after.generation == before.generation + 1
+    cluster.storage.claims.upsert(claim("data", "pv"))
+    cluster.storage.claims.unlist()
+    assert cluster.snapshot().storage == before.storage
 
 
 def test_an_unreadable_object_is_known_until_it_is_readable_or_deleted() -> None:
@@ -220,9 +223,15 @@ async def test_readiness_reports_the_kinds_that_are_refused() -> None:
         await it.let_it_sync()
         ready = await it.extender.get("/readyz?verbose")
         assert ready.status == 200
-        message = "rejected by the server: pods that need it are not evaluated"
-        assert f"[+] resourceclaims {message}" in ready.text
-        assert f"[+] csinodes {message}" in ready.text
+        rest = "pods that need it are not evaluated"
+        assert (
+            "[+] resourceclaims resource.k8s.io/v1, v1beta2, v1beta1 ResourceClaim rejected by the "
+            f"server (404 No): {rest}\n" in ready.text
+        )
+        assert (
+            f"[+] csinodes storage.k8s.io/v1 CSINode rejected by the server (403 No): {rest}\n"
+            in ready.text
+        )
         assert "[+] storageclasses synced" in ready.text
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from extender.kube.informers.reflector import Reflector, ReflectorContext
@@ -31,6 +31,10 @@ class RecordingStore:
     def upsert(self, item: Thing) -> None:
         self.state[item.name] = item.version
         self.changes.append(f"+{item.name}{item.version}")
+
+    def unlist(self) -> None:
+        self.state.clear()
+        self.changes.append("unlisted")
 
     def remove(self, item: Thing) -> None:
         del self.state[item.name]
@@ -62,7 +66,7 @@ class ScriptRun:
 async def play(
     *script: Reply,
     selection: Selection | None = None,
-    kind: type[Reflector[Thing]] = Reflector[Thing],
+    kind: Callable[..., Reflector[Thing]] = Reflector[Thing],
 ) -> ScriptRun:
     clock, store = SteppedClock(), RecordingStore()
     api = ScriptedApi(clock, *script)

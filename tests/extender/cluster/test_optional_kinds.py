@@ -1,0 +1,109 @@
+"""Kinds that a server lacks, forbids, or serves in an older version only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from extender.cluster.optional_kinds import OptionalKindReflector
+from extender.kube.rest.resources import (
+    COMPOSITE_POD_GROUPS,
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    PERSISTENT_VOLUMES,
+    POD_GROUPS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Resource,
+)
+from tests.extender.kube.conftest import Reply, a_list, a_refusal, a_watch, added, an_error
+from tests.extender.kube.informer_scripts import A1, ScriptRun, play
+
+NOT_FOUND, FORBIDDEN = a_refusal(404, "NotFound"), a_refusal(403, "Forbidden")
+
+
+async def followed(resource: Resource, *script: Reply) -> ScriptRun:
+    """Follow a kind by a script."""
+
+    def build(context: Any, _resource: Any, decode: Any, store: Any, _selection: Any) -> Any:
+        return OptionalKindReflector(context, resource, "Thing", decode, store)
+
+    return await play(*script, kind=build)
+
+
+def paths(run: ScriptRun) -> list[str]:
+    return [each.request.path for each in run.api.requests]
+
+
+@pytest.mark.parametrize(
+    ("resource", "versions"),
+    [
+        (RESOURCE_CLAIMS, ["v1", "v1beta2", "v1beta1"]),
+        (RESOURCE_SLICES, ["v1", "v1beta2", "v1beta1"]),
+        (DEVICE_CLASSES, ["v1", "v1beta2", "v1beta1"]),
+        (DEVICE_TAINT_RULES, ["v1", "v1beta2", "v1alpha3"]),
+        (POD_GROUPS, ["v1", "v1beta1", "v1alpha3", "v1alpha2"]),
+        (COMPOSITE_POD_GROUPS, ["v1", "v1beta1", "v1alpha3", "v1alpha2"]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Resource) else "",
+)
+async def test_the_first_version_that_is_served_is_followed(
+    resource: Resource, versions: list[str]
+) -> None:
+    for older in range(len(versions)):
+        refusals = [NOT_FOUND] * older
+        run = await followed(resource, *refusals, a_list(2, A1), a_watch(added("b", 3)))
+        assert run.store.changes == ["=a1", "+b3"]
+        assert run.pauses[:older] == [0.0] * older
+        assert run.informer.refusal == ""
+        asked = [*versions[: older + 1], versions[older]]
+        assert paths(run)[: older + 2] == [
+            f"/apis/{resource.group}/{version}/{resource.plural}" for version in asked
+        ]
+
+
+@pytest.mark.parametrize(
+    ("resource", "script", "refusal"),
+    [
+        (
+            RESOURCE_CLAIMS,
+            [NOT_FOUND] * 3,
+            "resource.k8s.io/v1, v1beta2, v1beta1 Thing rejected by the server (404 NotFound)",
+        ),
+        (
+            DEVICE_TAINT_RULES,
+            [FORBIDDEN],
+            "resource.k8s.io/v1, v1beta2, v1alpha3 Thing rejected by the server (403 Forbidden)",
+        ),
+        (PERSISTENT_VOLUMES, [FORBIDDEN], "v1 Thing rejected by the server (403 Forbidden)"),
+    ],
+)
+async def test_a_kind_that_is_not_served_or_permitted_is_named(
+    resource: Resource, script: list[Reply], refusal: str
+) -> None:
+    run = await followed(resource, *script)
+    await run.informer.wait_settled()
+    assert not run.informer.synced
+    assert run.informer.refusal == refusal
+
+
+async def test_the_refusal_is_kept_while_the_server_fails() -> None:
+    run = await followed(PERSISTENT_VOLUMES, FORBIDDEN, a_refusal(503, "ServiceUnavailable"))
+    assert run.informer.refusal == "v1 Thing rejected by the server (403 Forbidden)"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [FORBIDDEN, a_watch(an_error(404, "NotFound"))],
+    ids=["no longer permitted", "no longer served"],
+)
+async def test_the_objects_of_a_kind_that_becomes_unavailable_are_forgotten(
+    refusal: Reply,
+) -> None:
+    run = await followed(PERSISTENT_VOLUMES, a_list(2, A1), refusal, FORBIDDEN)
+    assert run.store.changes == ["=a1", "unlisted"]
+    assert (run.informer.settled, run.informer.synced) == (True, False)
+    again = await followed(PERSISTENT_VOLUMES, a_list(2, A1), refusal, a_list(3, A1))
+    assert again.store.changes == ["=a1", "unlisted", "=a1"]
+    assert (again.informer.synced, again.informer.refusal) == (True, "")
