@@ -21,8 +21,8 @@ validated, whichever code computed it:
 
 - the node is known, and every victim is on it now;
 - every victim has strictly lower priority than the preemptor, and no guard of the policy protects
-  it; the priority of a pod of a pod group is that of the root group; a running preemptor is never a
-  victim of itself;
+  it; the priority of a pod of a pod group is that of the root group, or the higher of both if it is
+  not known whether kube-scheduler reads groups; a running preemptor is never a victim of itself;
 - a unit of pods that preemption evicts together is named as a whole, so all of it is on the node;
 - victims are ordered most important first, since kube-scheduler takes the first one's priority for
   the highest;
@@ -47,6 +47,7 @@ from typing import ClassVar
 from extender.kube.decoders.pods import decode_pod
 from extender.protocol import extender_v1
 from extender.protocol.verb_context import CallContext, Search, VerbResult
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
 from policies.preemption.engine import DeadlineExceededError
@@ -78,6 +79,8 @@ def guardrail_violation(
         if pod.uid == preemptor.uid:
             return f"victim {pod.key} is the preemptor itself"
         priority = units.priority_of(pod)
+        if FeatureGate.GENERIC_WORKLOAD in rules.assumed_gates:
+            priority = max(priority, pod.priority)
         if priority >= preemptor.priority:
             return f"victim {pod.key} has priority {priority}, not below {preemptor.priority}"
         guard = rules.policy.protection_of(pod)

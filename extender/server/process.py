@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 
+import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -29,11 +31,18 @@ from extender.server.call_queue import CallQueue
 from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
 from extender.server.service import Service
-from policies.kubernetes.releases import release
+from policies.kubernetes.feature_gates import FeatureGate
+from policies.kubernetes.releases import assumed_gates, release
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.vectorized import VectorizedEngine
 
 _SNAPSHOT_INTERVAL_SECONDS = 0.1
+_GATES: Final[Mapping[str, FeatureGate]] = {
+    "podgroups": FeatureGate.GENERIC_WORKLOAD,
+    "compositepodgroups": FeatureGate.COMPOSITE_POD_GROUP,
+    "resourceclaims": FeatureGate.DYNAMIC_RESOURCE_ALLOCATION,
+}
+"""The gate without which the API server does not serve a kind."""
 
 
 def register_serving_metrics(
@@ -128,12 +137,7 @@ async def run_server(
     Raise ConfigError, UnknownReleaseError, CertificateError, and OSError for the socket. The caches
     are filled in the background; until they are, calls are answered with 503.
     """
-    rules = SchedulerRules(
-        release(config.upstream, config.feature_gates),
-        filters_from_config(config),
-        find_policy(config.policy),
-        frozenset(config.scheduler_names),
-    )
+    rules = serving_rules(config)
     engine = VectorizedEngine(rules)
     cluster = SchedulerCache(clock.monotonic, engine.follow)
     client = Client(transport)
@@ -159,6 +163,7 @@ async def run_server(
     connections = ConnectionRegistry(config.limits, clock)
     reloader = None if config.tls is None else CertificateReloader(config.tls, clock)
     register_serving_metrics(service, connections, reloader)
+    service.readiness.warnings.append(lambda: describe_assumed_gates(service))
     authorizer = None
     if config.tls is not None and config.tls.client_ca:
         authorizer = ClientCertAuthorizer(config.tls.allowed_client_names)
@@ -172,6 +177,7 @@ async def run_server(
     ):
         work = [informer.run() for informer in service.informers.values()]
         work += [_refresh_snapshot(cluster, clock), connections.run_sweeper()]
+        work.append(_log_assumed_gates(service))
         if reloader is not None:
             work.append(reloader.run())
         tasks = [group.create_task(each) for each in work]
@@ -184,6 +190,44 @@ async def run_server(
             await events.flush()
             for task in tasks:
                 task.cancel()
+
+
+def serving_rules(config: Config) -> SchedulerRules:
+    """Return the rules of a configuration. Raise ConfigError and UnknownReleaseError.
+
+    Gates that are not configured count as on if pods show that the API server has them on.
+    """
+    assumed = assumed_gates(config.upstream, config.feature_gates)
+    settings = config.feature_gates | {gate.value: True for gate in assumed}
+    return SchedulerRules(
+        release(config.upstream, settings),
+        filters_from_config(config),
+        find_policy(config.policy),
+        frozenset(config.scheduler_names),
+        assumed,
+    )
+
+
+def describe_assumed_gates(service: Service) -> str:
+    """Return which gates are taken as on because the API server serves their objects, or ""."""
+    gates, informers = service.engine.rules.assumed_gates, service.informers
+    served = [kind for kind in _GATES if kind in informers and informers[kind].synced]
+    found = [_GATES[kind] for kind in served if _GATES[kind] in gates]
+    if not found:
+        return ""
+    return (
+        f"taken as on, because the API server serves their objects: {', '.join(found)}; "
+        "set featureGates to those of kube-scheduler"
+    )
+
+
+async def _log_assumed_gates(service: Service) -> None:
+    """Log once which gates are taken as on."""
+    for informer in service.informers.values():
+        await informer.wait_settled()
+    assumed = describe_assumed_gates(service)
+    if assumed:
+        structlog.get_logger().info("feature_gates", detail=assumed)
 
 
 @asynccontextmanager

@@ -124,6 +124,18 @@ _LAST: Final[Mapping[FeatureGate, int]] = {
 }
 """The last minor release with a gate; GenericWorkload includes both of these since 1.37."""
 
+_SHOWN_SINCE: Final[Mapping[FeatureGate, int]] = {
+    _G.COMPOSITE_POD_GROUP: 37,
+    _G.DYNAMIC_RESOURCE_ALLOCATION: 32,
+    _G.GANG_SCHEDULING: 36,
+    _G.GENERIC_WORKLOAD: 36,
+    _G.WORKLOAD_AWARE_PREEMPTION: 36,
+}
+"""Gates that matter only for pods with groups or claims, and the first release that is read so.
+
+The API server drops these fields, and does not serve the objects, unless its own gate is on.
+"""
+
 _ALL: Final = {"AllAlpha": Stability.ALPHA, "AllBeta": Stability.BETA}
 
 
@@ -161,6 +173,22 @@ def apply_settings(minor: int, settings: Mapping[str, bool]) -> GateSettings:
         else:
             states[FeatureGate(name)] = enabled
     return GateSettings(frozenset(g for g, on in states.items() if on), tuple(warnings))
+
+
+def shown_gates(minor: int, settings: Mapping[str, bool]) -> frozenset[FeatureGate]:
+    """Return the gates of 1.``minor`` that are off by default, not set, and shown by objects.
+
+    To take them as on is safe: without these objects it changes no decision.
+    """
+    unset_all = {stability for name, stability in _ALL.items() if name not in settings}
+    return frozenset(
+        gate
+        for gate, stage in _stages(minor)
+        if minor >= _SHOWN_SINCE.get(gate, minor + 1)
+        and not stage.enabled
+        and stage.stability in unset_all
+        and gate not in settings
+    )
 
 
 def _stages(minor: int) -> Iterator[tuple[FeatureGate, Stage]]:

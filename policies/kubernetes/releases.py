@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from policies.kubernetes.feature_gates import FeatureGate, apply_settings
+from policies.kubernetes.feature_gates import FeatureGate, apply_settings, shown_gates
 
 
 class StatusResources(Enum):
@@ -171,6 +171,14 @@ def release(version: str, settings: Mapping[str, bool] | None = None) -> Release
     """
     minor = _minor(version)
     return _release(minor, settings) if settings else RELEASES[f"1.{minor}"]
+
+
+def assumed_gates(version: str, settings: Mapping[str, bool]) -> frozenset[FeatureGate]:
+    """Return the gates to take as on where the API server serves their objects.
+
+    They are neither in ``settings`` nor on by default. Raise UnknownReleaseError.
+    """
+    return shown_gates(_minor(version), settings)
 
 
 def gate_warnings(version: str, settings: Mapping[str, bool]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from policies.kubernetes.criteria import Criterion, Order
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import Candidate
@@ -152,13 +153,15 @@ class SchedulerRules:
     """The release of kube-scheduler, its in-tree filters, and the policy of a decision.
 
     ``scheduler_names`` are the names of its profiles, if it has several. Nominations of the pods of
-    other schedulers do not count.
+    other schedulers do not count. ``assumed_gates`` are those of the release's gates that
+    kube-scheduler may have off.
     """
 
     release: Release = NEWEST
     filters: tuple[Filter, ...] = IN_TREE
     policy: Policy = KUBE_SCHEDULER
     scheduler_names: frozenset[str] = frozenset()
+    assumed_gates: frozenset[FeatureGate] = frozenset()
 
 
 DEFAULT_RULES = SchedulerRules()

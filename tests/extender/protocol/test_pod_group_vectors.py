@@ -231,6 +231,16 @@ def test_the_guardrails_compare_the_priority_of_the_root_group() -> None:
     assert violation == "victim default/g1 has priority 100, not below 100"
 
 
+def test_the_higher_priority_counts_if_the_gate_is_not_certain() -> None:
+    member = replace(G1, priority=100)
+    moment = snapshot(*NODES, member, groups=[pod_group("g", "single", priority=10)])
+    rules = replace(RULES, assumed_gates=RULES.release.gates)
+    units = victim_units(moment, RULES.release)
+    assert guardrail_violation("n1", VictimSet((member,)), VIP, units, RULES) is None
+    violation = guardrail_violation("n1", VictimSet((member,)), VIP, units, rules)
+    assert violation == "victim default/g1 has priority 100, not below 100"
+
+
 @pytest.mark.parametrize("order", [("n1", "n2"), ("n2", "n1")])
 def test_a_pending_member_counts_on_the_node_that_it_is_nominated_to(
     order: tuple[str, ...],

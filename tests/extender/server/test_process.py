@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from pathlib import Path
 
 import msgspec
 import pytest
+import structlog
 
 from extender.config.component_config import Config, load_config
 from extender.kube.rest.clock import SystemClock
 from extender.server.process import run_server
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import manifest, node_json, pod_json
-from tests.extender.conftest import filter_body, following
+from tests.extender.conftest import filter_body, following, preempt_body
 from tests.extender.go_decoder import filtered
 from tests.extender.secure_serving.raw_clients import FILTER, wait_until
 
@@ -49,6 +51,67 @@ async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path
             assert WORKLOADS.intersection(it.extender.service.informers) == followed
             reply = await it.extender.post("/filter", asking)
             assert filtered(reply.body, ["node-1", "node-2"], cached=True).names == feasible
+
+
+@pytest.mark.parametrize(
+    ("upstream", "gates", "followed", "assumed"),
+    [
+        ("1.35", {}, set(), ""),
+        ("1.36", {"CompositePodGroup": True}, {"podgroups"}, "GenericWorkload"),
+        (
+            "1.37",
+            {},
+            {"podgroups", "compositepodgroups"},
+            "GenericWorkload, CompositePodGroup",
+        ),
+        ("1.37", {"GenericWorkload": False}, set(), ""),
+        ("1.37", {"GenericWorkload": True, "CompositePodGroup": False}, {"podgroups"}, ""),
+        ("1.38", {}, {"podgroups", "compositepodgroups"}, "CompositePodGroup"),
+        ("1.33", {}, {"resourceclaims"}, "DynamicResourceAllocation"),
+        ("1.33", {"DynamicResourceAllocation": False}, set(), ""),
+    ],
+)
+async def test_gates_are_taken_as_on_where_their_objects_are_served_unless_they_are_configured(
+    upstream: str, gates: dict[str, bool], followed: set[str], assumed: str
+) -> None:
+    config = Config(port=0, upstream=upstream, feature_gates=gates)
+    shown = {"podgroups", "compositepodgroups"} | (
+        {"resourceclaims"} if upstream < "1.34" else set()
+    )
+    with structlog.testing.capture_logs() as logs:
+        async with following([], config) as it:
+            await it.let_it_sync()
+            kinds = set(it.extender.service.informers)
+            ready = (await it.extender.get("/readyz?verbose")).text
+    assert kinds & shown == followed
+    start = "taken as on, because the API server serves their objects: "
+    lines = [line for line in ready.splitlines() if line.startswith("[!]")]
+    told = f"{start}{assumed}; set featureGates to those of kube-scheduler"
+    assert lines == ([f"[!] {told}"] if assumed else [])
+    assert [each["detail"] for each in logs if each["event"] == "feature_gates"] == (
+        [told] if assumed else []
+    )
+
+
+async def test_a_group_is_whole_without_a_configured_gate() -> None:
+    spec = {"schedulingGroup": {"podGroupName": "g"}}
+    members = [
+        pod_json(name, on="node-1", cpu="2", priority=1, spec=spec) for name in ("one", "two")
+    ]
+    group = manifest(
+        "PodGroup",
+        "g",
+        version="scheduling.k8s.io/v1beta1",
+        spec={"schedulingPolicy": {"basic": {}}, "disruptionMode": {"all": {}}},
+    )
+    objects = [node_json("node-1", cpu="4"), *members, group]
+    for gates, victims in (({}, ["one", "two"]), ({"GenericWorkload": False}, ["one"])):
+        async with following(objects, Config(port=0, upstream="1.37", feature_gates=gates)) as it:
+            await it.let_it_sync()
+            body = preempt_body(pod_json("vip", cpu="2", priority=10), node_1=["one", "two"])
+            reply = await it.extender.post("/preempt", body)
+            entry = json.loads(reply.text)["NodeNameToMetaVictims"]["node-1"]
+            assert len(entry["Pods"]) == len(victims)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from policies.kubernetes.feature_gates import STAGES, FeatureGate, apply_setting
 from policies.kubernetes.releases import (
     RELEASES,
     UnknownReleaseError,
+    assumed_gates,
     gate_warnings,
     release,
 )
@@ -110,6 +111,29 @@ def test_a_setting_without_effect_is_reported(
     version: str, settings: Mapping[str, bool], warnings: list[str]
 ) -> None:
     assert list(gate_warnings(version, settings)) == warnings
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "assumed"),
+    [
+        ("1.30", {}, set[str]()),
+        ("1.31", {}, set[str]()),
+        ("1.32", {}, {"DynamicResourceAllocation"}),
+        ("1.33", {"DynamicResourceAllocation": False}, set[str]()),
+        ("1.34", {}, set[str]()),
+        ("1.35", {}, set[str]()),
+        ("1.36", {}, {"GenericWorkload", "GangScheduling", "WorkloadAwarePreemption"}),
+        ("1.37", {}, {"GenericWorkload", "CompositePodGroup"}),
+        ("1.37", {"AllAlpha": False}, {"GenericWorkload"}),
+        ("1.37", {"AllBeta": True}, {"CompositePodGroup"}),
+        ("1.37", {"GenericWorkload": True, "CompositePodGroup": False}, set[str]()),
+        ("1.38", {}, {"CompositePodGroup"}),
+    ],
+)
+def test_gates_that_objects_show_are_assumed_unless_they_are_set(
+    version: str, settings: Mapping[str, bool], assumed: set[str]
+) -> None:
+    assert assumed_gates(version, settings) == assumed
 
 
 def test_the_release_of_a_warning_has_to_be_known() -> None:
