@@ -5,8 +5,9 @@ There are three results:
 
 - our own choice, among the candidates of the request or over the whole cluster;
 - *deferred*: the best of kube-scheduler's own candidates, if some filters cannot be evaluated (a
-  volume or devices are not allocated to the pod yet) or if we find no candidate (because of a rule
-  or a state that the extender does not see). This is never worse than without an extender;
+  volume or devices are not allocated to the pod yet, or an object is missing, forbidden or cannot
+  be decoded) or if we find no candidate (because of a rule or a state that the extender does not
+  see). A note names the objects that are not known. This is never worse than without an extender;
 - no node: the pod may not preempt, or no entry passes the guardrails. kube-scheduler retries
   later.
 
@@ -57,6 +58,7 @@ from policies.preemption.policy import (
     SchedulerRules,
     order_victims,
 )
+from policies.preemption.unknown_objects import unknown_objects
 from policies.preemption.victim_selection import PREEMPTION_POLICY_NEVER
 from policies.preemption.victim_units import VictimUnits, victim_units
 
@@ -132,7 +134,7 @@ class PreemptArgs:
         if not decision.eligible and _is_certain(decision):
             return _verb_result(decision, None, [*notes, decision.reason])
         if decision.not_evaluated or (self.candidates and decision.chosen is None):
-            notes.append(_deferral_note(decision))
+            notes.append(_deferral_note(decision, context.snapshot))
             decision = _deferred(self, units, context.rules, decision, notes)
         chosen = decision.chosen
         if chosen is not None:
@@ -258,10 +260,12 @@ def _with_best(
     )
 
 
-def _deferral_note(decision: PreemptionDecision) -> str:
+def _deferral_note(decision: PreemptionDecision, snapshot: Snapshot) -> str:
+    unknown = ", ".join(unknown_objects(decision.pod, snapshot.storage))
+    names = f"; not known: {unknown}" if unknown else ""
     if decision.not_evaluated:
-        return f"deferred: not evaluated: {', '.join(sorted(decision.not_evaluated))}"
-    return "deferred: no own candidate"
+        return f"deferred: not evaluated: {', '.join(sorted(decision.not_evaluated))}{names}"
+    return f"deferred: no own candidate{names}"
 
 
 def _deferred(

@@ -5,7 +5,8 @@ node, and since 1.32 those attached to it although no pod uses them any more. An
 counts as one volume of its class's driver; an in-tree disk as one of the driver that replaces its
 plugin.
 
-Volumes of other pods that cannot be resolved are not counted, as upstream.
+Volumes of other pods that do not exist are not counted, as upstream. A node is undecided if its
+CSINode cannot be decoded, or if volumes of its pods that cannot be decoded may exceed the limit.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from policies.kubernetes.storage import (
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeOnlyPlugin, PreFilter
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 
+_COUNTED_KINDS = frozenset((StorageKind.ATTACHMENTS, StorageKind.DRIVERS))
 _TOO_MANY = refused(Code.TOO_MANY_VOLUMES)
 _LIMIT_PREFIX = "attachable-volumes-csi-"
 _LONGEST_NAME = 63
@@ -74,6 +76,7 @@ def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
     storage = snapshot.storage
     return (
         not needed.isdisjoint(storage.unknown)
+        or not all(map(storage.knows_all, needed & _COUNTED_KINDS))
         or any(
             translate_to_csi(disk) is None for disk in pod.storage.disks if is_in_tree(disk.plugin)
         )
@@ -105,10 +108,16 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
         absent = self.absent_driver(node.node)
         if absent is not None:
             return absent
-        return _TOO_MANY if self._exceeds(node) else None
+        if self._exceeds(node, 0):
+            return _TOO_MANY
+        unread = self.counting.unread_volumes(node)
+        undecided = bool(unread) and self._exceeds(node, len(unread))
+        return unresolvable(Code.VOLUMES_UNKNOWN, unread[0]) if undecided else None
 
     def absent_driver(self, node: Node) -> Rejection | None:
         """Return a rejection if the node lacks a required driver, whatever pods it has."""
+        if not self.counting.storage.knows(StorageKind.CSI_NODES, node.name):
+            return unresolvable(Code.VOLUMES_UNKNOWN, f"csinodes/{node.name}")
         csi_node = self.counting.storage.csi_nodes.get(node.name)
         absent = self.counting.absent_driver(self._volumes_of_pod(csi_node), csi_node)
         return None if absent is None else refused(Code.NO_DRIVER, absent)
@@ -124,7 +133,7 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
     def _volumes_of_pod(self, csi_node: CsiNode | None) -> set[CsiVolume]:
         return set(self.counting.volumes(self.pod, csi_node))
 
-    def _exceeds(self, state: NodeState) -> bool:
+    def _exceeds(self, state: NodeState, unread: int) -> bool:
         counting, node = self.counting, self.counting.storage.csi_nodes.get(state.node.name)
         volumes_of_pod = self._volumes_of_pod(node)
         limits = counting.limits({volume.driver for volume in volumes_of_pod}, state.node, node)
@@ -134,7 +143,7 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
         taken = Counter(volume.driver for volume in used | counting.attached(state.node))
         added = Counter(volume.driver for volume in volumes_of_pod - used)
         return any(
-            driver in limits and taken[driver] + more > limits[driver]
+            driver in limits and taken[driver] + more + unread > limits[driver]
             for driver, more in added.items()
         )
 
@@ -177,6 +186,17 @@ class VolumeCounting:
             if volume is not None and volume.csi is not None:
                 found.add(CsiVolume(each.driver, volume.csi.handle))
         return found
+
+    def unread_volumes(self, state: NodeState) -> list[str]:
+        """Return the volumes of the node's pods whose claim, or what it names, is not decoded."""
+        if not self.storage.unreadable:
+            return []
+        return [
+            f"volume of {pod.key} with claim {each.claim}"
+            for pod in state.pods
+            for each in (pod.storage or NO_POD_STORAGE).claims
+            if not self.storage.knows_claim(f"{pod.namespace}/{each.claim}")
+        ]
 
     def volumes(self, pod: Pod, node: CsiNode | None) -> Iterator[CsiVolume]:
         """Yield the pod's volumes as the drivers on the node count them."""

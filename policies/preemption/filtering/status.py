@@ -80,6 +80,7 @@ class Code(Enum):
     EXTENDED_CLAIM_LEFT = "cannot schedule extended resource claim"
     NO_SUCH_RESOURCE = "cannot fit resource"
     DEVICES_UNKNOWN = "devices not evaluated: {0}"
+    VOLUMES_UNKNOWN = "volumes not evaluated: {0}"
     UNDECLARED_FEATURES = "node(s) didn't match Pod's required features"
     NO_VICTIMS = "No preemption victims found for incoming pod"
     NO_VICTIMS_OF_GROUP = "No preemption victims found for incoming preemptor"
@@ -118,7 +119,7 @@ class Rejection:
     @property
     def is_undecided(self) -> bool:
         """Whether the node was not evaluated: it passes filtering, and is never a candidate."""
-        return self.reasons[0].code is Code.DEVICES_UNKNOWN
+        return self.reasons[0].code in (Code.DEVICES_UNKNOWN, Code.VOLUMES_UNKNOWN)
 
 
 def refused(code: Code, detail: str = "") -> Rejection:

@@ -166,8 +166,9 @@ class ClusterMachine(RuleBasedStateMachine):
         self.pods[item.key] = item
         if isinstance(item, Pod):
             is_leaving = (item.terminating and item.preempted) or item.finished
+            is_pending = item.node_name is None and not item.may_be_assumed
             placed = item.node_name or item.nominated_node or item.finished
-            if is_leaving:
+            if is_leaving or is_pending:
                 self._end(item.uid, self._without_victim)
             if placed:
                 self._end(item.uid, self._without_nomination)

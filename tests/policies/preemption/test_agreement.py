@@ -32,6 +32,7 @@ from policies.kubernetes.storage import (
     ResourceClaim,
     Storage,
     StorageKind,
+    UnreadableObject,
 )
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter, FilterSettings, configured_filters
@@ -217,6 +218,17 @@ def unbound_storages(draw: st.DrawFn) -> Storage:
 
 
 storages = st.sampled_from([BEHIND, BEHIND, NO_STORAGE, UNKNOWN]) | unbound_storages()
+unreadable = st.frozensets(
+    st.sampled_from(
+        [
+            UnreadableObject(StorageKind.CLAIMS, "default/missing"),
+            UnreadableObject(StorageKind.CSI_NODES, "node-2"),
+            UnreadableObject(StorageKind.VOLUMES, "pv-9"),
+            UnreadableObject(StorageKind.ATTACHMENTS, "attachment"),
+        ]
+    ),
+    max_size=2,
+)
 claim_names = ["data", "single", "late", "later", "latest", "missing"]
 claimed = st.sampled_from(claim_names).map(ClaimVolume)
 devices = st.sampled_from(["gpu", "unallocated", "missing"]).map(
@@ -235,6 +247,7 @@ def test_volumes_and_devices(
         return replace(pod, namespace="default", storage=data.draw(behind_pods))
 
     pods = tuple(claiming(pod) for pod in cluster.pods)
+    storage = replace(storage, unreadable=data.draw(unreadable))
     snapshot = replace(replace(cluster, pods=pods).snapshot, storage=storage)
     rules = SchedulerRules(release)
     agree(rules, claiming(cluster.preemptor), snapshot)

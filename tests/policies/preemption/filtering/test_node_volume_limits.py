@@ -17,9 +17,10 @@ from policies.kubernetes.storage import (
     PersistentVolume,
     StorageClass,
     StorageKind,
+    UnreadableObject,
     VolumeAttachment,
 )
-from policies.preemption.filtering import filters_named
+from policies.preemption.filtering import filters_named, run_pre_filters
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from tests.builders import claim, node, pod, snapshot, volume
 from tests.builders.storage import StorageObject
@@ -308,6 +309,41 @@ def test_unknown_storage_objects_leave_the_pod_unevaluated(unknown: StorageKind)
     assert decision.feasible == ("node-1",)
     assert decision.not_evaluated == {"NodeVolumeLimits"}
     assert decide_filter(pod(), full, RULES).not_evaluated == set()
+
+
+@pytest.mark.parametrize(
+    ("limit", "unread", "undecided"),
+    [
+        (3, UnreadableObject(StorageKind.CSI_NODES, "node-2"), ""),
+        (3, UnreadableObject(StorageKind.CLAIMS, "default/unread"), ""),
+        (2, UnreadableObject(StorageKind.CLAIMS, "default/other"), ""),
+        (
+            2,
+            UnreadableObject(StorageKind.CLAIMS, "default/unread"),
+            "volume of default/b with claim unread",
+        ),
+        (
+            2,
+            UnreadableObject(StorageKind.VOLUMES, "pv-unread"),
+            "volume of default/b with claim unread",
+        ),
+        (3, UnreadableObject(StorageKind.CSI_NODES, "node-1"), "csinodes/node-1"),
+    ],
+)
+def test_a_node_is_undecided_if_an_object_that_is_not_decoded_may_exceed_its_limit(
+    limit: int, unread: UnreadableObject, undecided: str
+) -> None:
+    bound = [claim("unread", "pv-unread")] if unread.kind is StorageKind.VOLUMES else []
+    csi_nodes = [] if undecided.startswith("csinodes") else [limited(limit)]
+    others = running("a", "data"), running("b", "unread")
+    whole = snapshot(node("node-1"), *others, *csi("data"), *csi("new"), *csi_nodes, *bound)
+    moment = replace(whole, storage=replace(whole.storage, unreadable=frozenset({unread})))
+    asking = pod("asking", volumes=["new"])
+    assert decide_filter(asking, moment, RULES).feasible == ("node-1",)
+    pipeline = run_pre_filters(asking, moment, RULES.release, FILTER)
+    rejection = pipeline.refuse(moment.nodes["node-1"])
+    expected = unresolvable(Code.VOLUMES_UNKNOWN, undecided) if undecided else None
+    assert rejection == expected
 
 
 def test_an_older_release_does_not_need_objects_that_it_does_not_read() -> None:
