@@ -13,7 +13,7 @@ objects are unknown. It passes filtering, and preemption does not choose it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from policies.devices.allocator import Outcome
@@ -97,14 +97,18 @@ class PodDevices:
 
         Return a text that names what is unknown if there can be no search.
         """
-        storage = self.storage
-        for kind in (StorageKind.SLICES, StorageKind.DEVICE_CLASSES):
-            if not storage.knows_all(kind):
-                return str(kind.value)
+        storage, unallocated = self.storage, [each for each in self.claims if not each.allocated]
+        if not storage.knows_all(StorageKind.SLICES):
+            return StorageKind.SLICES.value
+        # Any class may back an extended resource.
+        classes = StorageKind.DEVICE_CLASSES
+        if classes in storage.unknown or (extended and not storage.knows_all(classes)):
+            return classes.value
+        for name in sorted(_classes_of(unallocated) - storage.device_classes.keys()):
+            return f"{classes.value}/{name}"
         planned = [
             plan_claim(claim.requests, claim.constraints, storage.device_classes)
-            for claim in self.claims
-            if not claim.allocated
+            for claim in unallocated
         ]
         if extended:
             planned.append(self._extended_claim(extended))
@@ -208,6 +212,11 @@ def _undecided(detail: str) -> Rejection:
     return unresolvable(Code.DEVICES_UNKNOWN, detail)
 
 
+def _classes_of(claims: Iterable[ResourceClaim]) -> set[str]:
+    requests = (request for claim in claims for request in claim.requests)
+    return {each.device_class for request in requests for each in request.alternatives()}
+
+
 def _conflict(claim: ResourceClaim, pod: Pod, storage: Storage) -> Rejection | None:
     """Return why no node can have the claim."""
     if claim.allocated:
@@ -217,7 +226,9 @@ def _conflict(claim: ResourceClaim, pod: Pod, storage: Storage) -> Rejection | N
         for each in request.alternatives():
             name = each.name if each is request else f"{request.name}/{each.name}"
             known = storage.device_classes
-            if each.device_class not in known and storage.knows_all(StorageKind.DEVICE_CLASSES):
+            if each.device_class not in known and storage.knows(
+                StorageKind.DEVICE_CLASSES, each.device_class
+            ):
                 return unresolvable(Code.NO_DEVICE_CLASS, name, each.device_class)
     return None
 

@@ -10,7 +10,7 @@ import pytest
 from policies import RELEASES, SchedulerRules
 from policies.kubernetes.devices import DeviceClass
 from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.kubernetes.storage import ResourceClaim, StorageKind
+from policies.kubernetes.storage import ResourceClaim, StorageKind, UnreadableObject
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot
@@ -158,3 +158,14 @@ def test_unknown_kinds_leave_a_node_undecided(engine: EngineType, kind: StorageK
     moment = snapshot(NODES[0], GPU, TWO, gpu_claim("wanted"), low, unknown=[kind])
     decision = engine(SchedulerRules(RELEASES["1.37"])).preempt(ASKING, moment, ["node-1"])
     assert str(decision.rejected["node-1"]) == f"devices not evaluated: {kind.value}"
+
+
+def test_a_class_that_cannot_be_decoded_matters_only_for_pods_that_name_it(
+    engine: EngineType,
+) -> None:
+    low = pod("low", on="node-1", cpu="4")
+    for classes, unread, node_name in (([GPU], "other", "node-1"), ([], GPU.name, None)):
+        whole = snapshot(NODES[0], *classes, TWO, gpu_claim("wanted"), low)
+        marked = frozenset({UnreadableObject(StorageKind.DEVICE_CLASSES, unread)})
+        moment = replace(whole, storage=replace(whole.storage, unreadable=marked))
+        assert chosen(engine, ASKING, moment) == node_name
