@@ -115,10 +115,11 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
         return unresolvable(Code.VOLUMES_UNKNOWN, unread[0]) if undecided else None
 
     def absent_driver(self, node: Node) -> Rejection | None:
-        """Return a rejection if the node lacks a required driver, whatever pods it has."""
-        if not self.counting.storage.knows(StorageKind.CSI_NODES, node.name):
+        """Return a rejection if the node lacks a required driver, or its drivers are not known."""
+        storage = self.counting.storage
+        if storage.unreadable and not storage.knows(StorageKind.CSI_NODES, node.name):
             return unresolvable(Code.VOLUMES_UNKNOWN, f"csinodes/{node.name}")
-        csi_node = self.counting.storage.csi_nodes.get(node.name)
+        csi_node = storage.csi_nodes.get(node.name)
         absent = self.counting.absent_driver(self._volumes_of_pod(csi_node), csi_node)
         return None if absent is None else refused(Code.NO_DRIVER, absent)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from extender.cluster.optional_kinds import OptionalKindReflector
+from extender.config.component_config import Config
+from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.resources import (
     COMPOSITE_POD_GROUPS,
     DEVICE_CLASSES,
@@ -17,8 +22,13 @@ from extender.kube.rest.resources import (
     RESOURCE_SLICES,
     Resource,
 )
+from extender.kube.rest.transport import Request, Response, Stream, Transport
+from extender.server.process import run_server
+from fakeapi.testing.fake_cluster import FakeCluster
+from tests.builders import Document, manifest
 from tests.extender.kube.conftest import Reply, a_list, a_refusal, a_watch, added, an_error
 from tests.extender.kube.informer_scripts import A1, ScriptRun, play
+from tests.extender.secure_serving.raw_clients import wait_until
 
 NOT_FOUND, FORBIDDEN = a_refusal(404, "NotFound"), a_refusal(403, "Forbidden")
 
@@ -107,3 +117,45 @@ async def test_the_objects_of_a_kind_that_becomes_unavailable_are_forgotten(
     again = await followed(PERSISTENT_VOLUMES, a_list(2, A1), refusal, a_list(3, A1))
     assert again.store.changes == ["=a1", "unlisted", "=a1"]
     assert (again.informer.synced, again.informer.refusal) == (True, "")
+
+
+@dataclass(frozen=True)
+class OlderServer:
+    """A transport to a server that has resource.k8s.io in version v1beta1 only."""
+
+    inner: Transport
+
+    async def request(self, request: Request) -> Response:
+        if request.path.startswith(("/apis/resource.k8s.io/v1/", "/apis/resource.k8s.io/v1beta2/")):
+            return a_refusal(404, "NotFound")
+        return await self.inner.request(_of_v1(request))
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        return self.inner.stream(_of_v1(request))
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+def _of_v1(request: Request) -> Request:
+    return replace(request, path=request.path.replace("/v1beta1/", "/v1/"))
+
+
+async def test_devices_are_read_from_a_server_with_an_older_version() -> None:
+    def slice_json(name: str) -> Document:
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "nodeName": name, "pool": pool, "devices": []}
+        return manifest("ResourceSlice", name, version="resource.k8s.io/v1", spec=spec)
+
+    config = Config(port=0, upstream="1.32", feature_gates={"DynamicResourceAllocation": True})
+    async with FakeCluster() as cluster:
+        cluster.load([slice_json("node-1")])
+        transport = OlderServer(cluster.local_transport())
+        async with run_server(config, transport, SystemClock(), random.Random(0)) as extender:
+            await extender.wait_synced()
+            storage = extender.service.cluster.storage
+            assert set(storage.slices.by_key) == {"node-1"}
+            cluster.load([slice_json("node-2")])
+            await wait_until(lambda: set(storage.slices.by_key) == {"node-1", "node-2"})
+            states = extender.service.informers
+            assert all(states[each].synced for each in ("resourceclaims", "deviceclasses"))
