@@ -115,19 +115,19 @@ def _request_client_certificates(context: ssl.SSLContext, path: str) -> None:
 
 def _validity(context: ssl.SSLContext, tls: TlsConfig) -> tuple[int, int]:
     try:
-        certificate = _handshake_in_memory(context, Path(tls.certificate).read_text())
-    except (OSError, UnicodeDecodeError) as error:
+        certificate = _handshake_in_memory(context, tls.certificate)
+    except OSError as error:
         place = f"tls.certificate: {tls.certificate}"
         raise CertificateError(f"{place}: {_error_reason(error)}; {_EXPECTED}") from None
     begins, ends = (str(certificate[name]) for name in ("notBefore", "notAfter"))
     return ssl.cert_time_to_seconds(begins), ssl.cert_time_to_seconds(ends)
 
 
-def _handshake_in_memory(context: ssl.SSLContext, trusted: str) -> dict[str, object]:
+def _handshake_in_memory(context: ssl.SSLContext, trusted_file: str) -> dict[str, object]:
     """Return the server certificate that a client receives, as Python decodes it. Raise OSError."""
     client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client_context.check_hostname = False
-    client_context.load_verify_locations(cadata=trusted)
+    client_context.load_verify_locations(trusted_file)
     flags = (client_context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
     client_context.verify_flags = ssl.VerifyFlags(flags | _ANY_TIME)
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()

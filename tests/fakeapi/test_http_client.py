@@ -126,7 +126,7 @@ async def test_unknown_host(client: HttpClient) -> None:
 )
 async def test_connection_reuse(client: HttpClient, answers: list[bytes], connections: int) -> None:
     server, tls = RawServer(*answers), create_tls("127.0.0.1")
-    trusting = client_tls(ca_data=tls.authority.certificate.decode())
+    trusting = client_tls(ca_data=tls.authority.certificate)
     async with served(server, tls.server) as url:
         for _ in range(3):
             assert await client.post(url, b"{}", trusting) == Response(200, b"ok")

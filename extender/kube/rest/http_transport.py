@@ -212,12 +212,14 @@ def open_session(
     )
 
 
-def client_tls(ca_file: str | None = None, ca_data: str | None = None) -> ssl.SSLContext:
+def client_tls(ca_file: str | None = None, ca_data: bytes | None = None) -> ssl.SSLContext:
     """Return the TLS context of a client that trusts these CAs; without any, the system's.
 
-    Raise OSError (ssl.SSLError) for CAs that cannot be read.
+    ``ca_data`` is PEM. Raise OSError (ssl.SSLError) for CAs that cannot be read.
     """
-    context = ssl.create_default_context(cafile=ca_file, cadata=ca_data)
+    # Comments between certificates may be in any encoding; Python accepts only ASCII here.
+    pem = None if ca_data is None else ca_data.decode("ascii", "backslashreplace")
+    context = ssl.create_default_context(cafile=ca_file, cadata=pem)
     # Python 3.13 requires extensions that Go omits from the certificates of most clusters.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context

@@ -9,11 +9,11 @@ k8s.io/apiserver/pkg/util/webhook/validation.go, v1.37.
 
 from __future__ import annotations
 
-import ssl
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from extender.kube.rest.http_transport import client_tls
 from fakeapi.apiserver.schema.cel.compilation import expression_error
 from fakeapi.apiserver.schema.cel.field_references import Scope
 from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed
@@ -217,8 +217,8 @@ def _holds_certificates(bundle: bytes) -> bool:
     if _CERTIFICATE not in bundle:
         return False
     try:
-        ssl.create_default_context(cadata=bundle.decode())
-    except (ssl.SSLError, ValueError):
+        client_tls(ca_data=bundle)
+    except OSError:
         return False
     return True
 

@@ -225,8 +225,8 @@ async def post_once(call: WebhookCall) -> bytes:
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
     """Return the TLS context for a CA bundle; raises WebhookCallError."""
     try:
-        return client_tls(ca_data=ca_bundle.decode() if ca_bundle else None)
-    except (ssl.SSLError, ValueError):
+        return client_tls(ca_data=ca_bundle or None)
+    except OSError:
         raise WebhookCallError(_INVALID_CA_BUNDLE) from None
 
 

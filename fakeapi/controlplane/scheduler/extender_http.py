@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Mapping
 from inspect import isawaitable
 from pathlib import Path
@@ -69,14 +68,14 @@ def tls_context(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | No
     if extender.tls_config is None and not extender.enable_https:
         return None
     try:
-        authority = b64decode(tls.ca_data).decode() if tls.ca_data else None
+        authority = b64decode(tls.ca_data) if tls.ca_data else None
         context = client_tls(tls.ca_file or None, authority)
         has_authority = bool(authority or tls.ca_file)
         if tls.insecure or (extender.enable_https and not has_authority):
             skip_verification(context)
         if tls.cert_file or tls.cert_data:
             _load_client_certificate(context, tls)
-    except (OSError, ssl.SSLError, Base64Error, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise UnansweredError(f"tls: {error}") from None
     return context
 

@@ -15,6 +15,7 @@ from extender.secure_serving.dynamic_certificates import (
     CertificateReloader,
     load_serving_certificate,
 )
+from extender.secure_serving.self_signed import KeyPair
 from tests.extender.conftest import HandClock
 from tests.extender.secure_serving.conftest import YEAR_SECONDS, TlsFiles
 
@@ -32,6 +33,13 @@ def reloader_of(files: TlsFiles) -> CertificateReloader:
 def test_a_certificate_has_its_validity(files: TlsFiles) -> None:
     found = load_serving_certificate(files.mutual, time.time())
     assert 9.9 * YEAR_SECONDS < found.not_after - found.not_before < 10.1 * YEAR_SECONDS
+
+
+def test_a_comment_in_another_encoding_does_not_matter(files: TlsFiles) -> None:
+    pair = files.issue()
+    commented = KeyPair("# Zürich\n".encode() + b"# \xfc\n" + pair.certificate, pair.key)
+    files.mount("commented", commented)
+    assert load_serving_certificate(files.mutual, time.time()).not_after > time.time()
 
 
 def encrypted(files: TlsFiles) -> bytes:

@@ -12,8 +12,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.kube.rest.http_transport import AiohttpTransport, Endpoint, user_agent
+from extender.kube.rest.http_transport import AiohttpTransport, Endpoint, client_tls, user_agent
 from extender.kube.rest.transport import LineSplitter, LineTooLongError, Request, TransportError
+from extender.secure_serving.self_signed import CertificateAuthority
 
 WATCH = Request("GET", "/api/v1/pods", (("watch", "true"),))
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -344,3 +345,15 @@ def test_the_text_of_a_request_is_its_request_line() -> None:
     request = Request("GET", "/api/v1/pods", (("labelSelector", "a=b,c"), ("limit", "5")))
     assert str(request) == "GET /api/v1/pods?labelSelector=a%3Db%2Cc&limit=5"
     assert str(Request("DELETE", "/api/v1/nodes/n")) == "DELETE /api/v1/nodes/n"
+
+
+class TestTrustedAuthorities:
+    def test_a_comment_in_another_encoding_does_not_matter(self) -> None:
+        authority = CertificateAuthority().certificate
+        commented = "# Zürich\n".encode() + authority + b"# \xfc\n"
+        assert client_tls(ca_data=commented).cert_store_stats()["x509_ca"] == 1
+
+    @pytest.mark.parametrize("pem", [b"\xfc", b"nothing", "é".encode()])
+    def test_bytes_without_a_certificate_are_an_error(self, pem: bytes) -> None:
+        with pytest.raises(OSError, match=r"PEM|start line"):
+            client_tls(ca_data=pem)
