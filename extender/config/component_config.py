@@ -133,9 +133,16 @@ class TlsConfig(_ConfigSection, frozen=True):
 
 
 class ConnectionLimits(_ConfigSection, frozen=True):
-    """Limits on connections and requests; ``idle_seconds`` is the time between requests."""
+    """Limits on connections and requests.
+
+    ``in_flight_mib`` limits the bytes of all unanswered requests together, in MiB; ``idle_seconds``
+    is the time between requests.
+    """
 
     connections: Annotated[int, msgspec.Meta(ge=1)] = 256
+    in_flight_mib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(
+        default=256, name="inFlightMiB"
+    )
     header_kib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(default=32, name="headerKiB")
     header_seconds: _PositiveSeconds = 10.0
     body_seconds: _PositiveSeconds = 30.0

@@ -16,6 +16,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from extender.kube.decoders.core_v1_types import Name
 from policies.kubernetes.packed_names import parse_names
 
 T = TypeVar("T")
@@ -96,7 +97,7 @@ def decode_filter(body: bytes) -> FilterRequest:
     if by_name is not None:
         return by_name
     fields = _fields(body, "ExtenderArgs")
-    names = _decode_field(fields, "NodeNames", list[str])
+    names = _decode_field(fields, "NodeNames", list[Name])
     nodes = _decode_field(fields, "Nodes", _NodeListInput)
     if names is None and nodes is None:
         raise ExtenderDecodeError(
@@ -112,8 +113,8 @@ def decode_filter(body: bytes) -> FilterRequest:
 def decode_preempt(body: bytes) -> PreemptRequest:
     """Decode ExtenderPreemptionArgs, with victims as pods or UIDs. Raise ExtenderDecodeError."""
     fields = _fields(body, "ExtenderPreemptionArgs")
-    by_uid = _victims(fields, "NodeNameToMetaVictims", dict[str, _MetaVictimsInput | None])
-    in_full = _victims(fields, "NodeNameToVictims", dict[str, _VictimsInput | None])
+    by_uid = _victims(fields, "NodeNameToMetaVictims", dict[Name, _MetaVictimsInput | None])
+    in_full = _victims(fields, "NodeNameToVictims", dict[Name, _VictimsInput | None])
     if by_uid is None and in_full is None:
         raise ExtenderDecodeError(
             "ExtenderPreemptionArgs: neither NodeNameToVictims nor NodeNameToMetaVictims is set; "
@@ -142,7 +143,7 @@ class _FilterArgsByName(msgspec.Struct, forbid_unknown_fields=True):
 
     Pod: msgspec.Raw
     Nodes: None
-    NodeNames: tuple[str, ...]
+    NodeNames: tuple[Name, ...]
 
 
 _BY_NAME = msgspec.json.Decoder(_FilterArgsByName)
@@ -160,7 +161,7 @@ def _decode_by_name(body: bytes) -> FilterRequest | None:
         found = _BY_NAME.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    pod = bytes(found.Pod)
+    pod = _bounded_pod(found.Pod)
     if pod == _NULL:
         return None
     raw = None if written is None else msgspec.Raw(written)
@@ -187,7 +188,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class _MetaPodInput(msgspec.Struct):
-    UID: str | msgspec.UnsetType | None = msgspec.UNSET
+    UID: Name | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _MetaVictimsInput(msgspec.Struct):
@@ -205,7 +206,7 @@ class _MetaVictimsInput(msgspec.Struct):
 
 
 class _VictimMeta(msgspec.Struct):
-    uid: str | None = None
+    uid: Name | None = None
 
 
 class _VictimPod(msgspec.Struct):
@@ -225,6 +226,8 @@ class _VictimsInput(msgspec.Struct):
 
 O = TypeVar("O", _MetaVictimsInput, _VictimsInput)  # noqa: E741
 
+_MAX_OBJECT_BYTES = 3 * 2**20
+"""The API server's limit of a request body, so that of any object."""
 # A null victim keeps its position, so that the other victims do not count as the complete list.
 _NO_UID = ""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -249,7 +252,14 @@ def _pod(fields: Mapping[str, msgspec.Raw], what: str) -> bytes:
     raw = fields.get("pod")
     if raw is None:
         raise ExtenderDecodeError(f"{what}: Pod is missing; expected the pod to schedule")
-    return bytes(raw)
+    return _bounded_pod(raw)
+
+
+def _bounded_pod(raw: msgspec.Raw) -> bytes:
+    pod = bytes(raw)
+    if len(pod) > _MAX_OBJECT_BYTES:
+        raise ExtenderDecodeError(f"Pod: {len(pod)} bytes; expected at most {_MAX_OBJECT_BYTES}")
+    return pod
 
 
 def _utf8_nodes(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:

@@ -1,6 +1,6 @@
-"""Limits on connections: their number, and the time in each phase.
+"""Limits on connections: their number, the time in each phase, and the bytes of all requests.
 
-A connection is in one of five phases, each with a time limit:
+A connection is in one of six phases, each with a time limit:
 
     phase       begins when                                 limit
     handshake   the connection is accepted                  headerSeconds
@@ -8,6 +8,7 @@ A connection is in one of five phases, each with a time limit:
     header      the first byte of a request arrives         headerSeconds
     body        the header is read                          bodySeconds
     deciding    the body is read                            none; the verb's deadline applies
+    refused     it has sent too much for the budget         2 s
 
 Further bytes do not prolong a phase. A connection that exceeds its limit is aborted without a
 response. A client that reads its response too slowly counts as idle.
@@ -17,11 +18,16 @@ has waited for at least a second: after less, its data may not have been read ye
 the new connection is accepted beyond the limit. Calls in progress are limited to the same number;
 further ones are answered with an error. At twice the limit, any waiting connection is closed; if
 there is none, the new connection is aborted.
+
+The bytes of a request count against one budget from their arrival until its response is sent.
+Beyond the budget, the connection that has sent most of an unfinished request gets 503, and its
+bytes are released. So a few large requests do not stop small ones.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from http import HTTPStatus
@@ -34,6 +40,8 @@ from extender.config.component_config import ConnectionLimits
 from extender.kube.rest.clock import Clock, within
 
 SWEEP_SECONDS: Final = 1.0
+_REFUSED_SECONDS: Final = 2.0
+"""How long the rest of a refused request is discarded, so that the client reads the response."""
 _MIN_WAIT_SECONDS: Final = 1.0
 """A client that is silent for less is only disconnected at twice the limit; seconds."""
 
@@ -46,20 +54,37 @@ class Phase(Enum):
     HEADER = "header"
     BODY = "body"
     DECIDING = "deciding"
+    REFUSED = "refused"
 
 
-_AWAITS_CLIENT: Final = (Phase.HANDSHAKE, Phase.IDLE, Phase.HEADER)
+_AWAITS_CLIENT: Final = (Phase.HANDSHAKE, Phase.IDLE, Phase.HEADER, Phase.REFUSED)
+_UNFINISHED: Final = (Phase.HEADER, Phase.BODY)
 _CALLING: Final = (Phase.BODY, Phase.DECIDING)
 _UNDER_WAY: Final = (Phase.HEADER, Phase.BODY, Phase.DECIDING)
 
 
+OVERLOADED: Final = "overloaded: there are too many bytes of requests"
+_REFUSAL: Final = (
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
+    f"Content-Type: text/plain\r\nContent-Length: {len(OVERLOADED) + 11}\r\n\r\n"
+    f"reprieve: {OVERLOADED}\n"
+).encode()
+
+
 class OpenConnection:
-    """The transport of a connection, its phase, and since when."""
+    """The transport of a connection, its phase, and since when.
+
+    ``received`` is the size of the request in progress, in bytes, and ``pipelined`` that of what
+    followed its body. ``refuse`` ends the request in progress.
+    """
 
     def __init__(self, transport: asyncio.BaseTransport, phase: Phase, now: float) -> None:
         self.transport = transport
         self.phase = phase
         self.since = now
+        self.received = 0
+        self.pipelined = 0
+        self.refuse: Callable[[], None] = self.abort
 
     def abort(self) -> None:
         """Abort the connection, with unsent data."""
@@ -71,7 +96,8 @@ class ConnectionRegistry:
     """The open connections.
 
     ``aborted`` counts connections aborted for a time limit, by phase; ``at_limit`` those that
-    arrived at the limit of connections.
+    arrived at the limit of connections; ``refused`` the requests refused for the budget of bytes.
+    ``in_flight`` is the size of all unanswered requests, in bytes.
     """
 
     def __init__(self, limits: ConnectionLimits, clock: Clock) -> None:
@@ -82,11 +108,15 @@ class ConnectionRegistry:
             Phase.IDLE: limits.idle_seconds,
             Phase.HEADER: limits.header_seconds,
             Phase.BODY: limits.body_seconds,
+            Phase.REFUSED: _REFUSED_SECONDS,
         }
+        self._budget = limits.in_flight_mib * 2**20
         self._connections: dict[OpenConnection, None] = {}
         self._became_idle = asyncio.Event()
         self.aborted = dict.fromkeys(Phase, 0)
         self.at_limit = 0
+        self.in_flight = 0
+        self.refused = 0
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -113,13 +143,29 @@ class ConnectionRegistry:
     def remove(self, connection: OpenConnection) -> None:
         """Remove a connection that has ended."""
         self._connections.pop(connection, None)
+        self._forget_received(connection)
         self._became_idle.set()
 
     def enter_phase(self, connection: OpenConnection, phase: Phase) -> None:
         """Record that a connection enters a phase now."""
         connection.phase, connection.since = phase, self._clock.monotonic()
         if phase is Phase.IDLE:
+            self.in_flight -= connection.received
+            connection.received, connection.pipelined = connection.pipelined, 0
             self._became_idle.set()
+
+    def count_received(self, connection: OpenConnection, size: int) -> None:
+        """Count ``size`` bytes; beyond the budget, refuse the largest unfinished requests."""
+        if connection not in self._connections:
+            return
+        if connection.phase is Phase.DECIDING:
+            connection.pipelined += size
+        else:
+            connection.received += size
+        self.in_flight += size
+        while self.in_flight > self._budget:
+            unfinished = [each for each in self._connections if each.phase in _UNFINISHED]
+            self._refuse(max(unfinished, key=lambda each: each.received, default=connection))
 
     @property
     def is_idle(self) -> bool:
@@ -159,6 +205,16 @@ class ConnectionRegistry:
         if now - longest.since >= _MIN_WAIT_SECONDS or len(self._connections) >= 2 * self._limit:
             self._abort(longest)
 
+    def _refuse(self, connection: OpenConnection) -> None:
+        self.refused += 1
+        self._forget_received(connection)
+        self.enter_phase(connection, Phase.REFUSED)
+        connection.refuse()
+
+    def _forget_received(self, connection: OpenConnection) -> None:
+        self.in_flight -= connection.received + connection.pipelined
+        connection.received = connection.pipelined = 0
+
     def _abort(self, connection: OpenConnection) -> None:
         self.remove(connection)
         connection.abort()
@@ -184,23 +240,42 @@ class ConnectionProtocol(web.RequestHandler):
         """Begin to serve a connection that is registered already."""
         self._open_connection = connection
         connection.transport = transport
+        connection.refuse = self._refuse
         self._enter(Phase.IDLE)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End, if serving has begun."""
-        if self._open_connection is not None:
-            self._registry.remove(self._open_connection)
+        if self._open_connection is None:
+            return
+        self._registry.remove(self._open_connection)
+        if not self.is_refused:
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse received data."""
+        """Parse received data, unless the budget of all requests is exhausted."""
         connection = self._open_connection
-        if connection is None:
+        if connection is None or self.is_refused:
             return
         if connection.phase is Phase.IDLE:
             self._registry.enter_phase(connection, Phase.HEADER)
-        super().data_received(data)
+        self._registry.count_received(connection, len(data))
+        if not self.is_refused:
+            super().data_received(data)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the connection was refused because of the budget of all requests."""
+        return self._open_connection is not None and self._open_connection.phase is Phase.REFUSED
+
+    def _refuse(self) -> None:
+        """Send the refusal, and release what was received; the sweeper ends the connection."""
+        # Without a transport, the base class does not close it before the client has the refusal.
+        transport, self.transport = self.transport, None
+        if isinstance(transport, asyncio.Transport):
+            transport.write(_REFUSAL)
+            transport.resume_reading()
+        super().connection_lost(ConnectionResetError(OVERLOADED))
 
     def handle_error(
         self,

@@ -133,6 +133,7 @@ class _Acceptor:
             max_field_size=size,
             max_headers=_MAX_HEADERS,
             lingering_time=_LINGERING_SECONDS,
+            auto_decompress=False,  # the handlers refuse encoded bodies
         )
 
 

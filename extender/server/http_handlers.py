@@ -31,11 +31,12 @@ from extender.observability.request_trace import (
 )
 from extender.protocol.extender_v1 import ExtenderDecodeError
 from extender.protocol.verbs import VERBS
-from extender.secure_serving.connection_limits import ConnectionProtocol
+from extender.secure_serving.connection_limits import OVERLOADED, ConnectionProtocol
 from extender.secure_serving.listener import ClientCertAuthorizer
 from extender.server.fallback_policy import DegradedError
 from extender.server.openapi import openapi_document
 from extender.server.service import NotReadyError, Service, UnknownVerbError, VerbCall
+from extender.terminal.log_limits import shortened
 
 REQUEST_ID: Final = "X-Request-Id"
 _REQUEST_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
@@ -153,6 +154,9 @@ async def _read_and_handle(
             response = _error_response(service, verb, 503, problem)
             response.force_close()
             return response
+        if encoding := request.headers.get("Content-Encoding", ""):
+            problem = f"Content-Encoding: {encoding!r}; expected a body that is not encoded"
+            return _error_response(service, verb, 415, problem)
         body = await _read_body(request, body_limit)
         trace.step_ends[TraceStep.READING] = service.clock.monotonic()
     except web.HTTPRequestEntityTooLarge:
@@ -161,6 +165,8 @@ async def _read_and_handle(
     except web.RequestPayloadError as error:
         return _error_response(service, verb, 400, f"the body cannot be read: {error}")
     except ConnectionError:
+        if isinstance(request.protocol, ConnectionProtocol) and request.protocol.is_refused:
+            return _error_response(service, verb, 503, OVERLOADED)
         return _error_response(service, verb, 408, "the connection ended before the body did")
     except Exception as error:  # noqa: BLE001 - as in handle_verb
         return _internal_error(service, verb, error)
@@ -192,15 +198,29 @@ async def _read_body(request: web.Request, limit: int) -> bytes:
         raise web.HTTPRequestEntityTooLarge(limit, length)
     connection = request.protocol
     if not isinstance(connection, ConnectionProtocol):
-        return await request.read()
+        return await _join_chunks(request, limit)
     connection.header_read()
-    body = await request.read()
+    body = await _join_chunks(request, limit)
     connection.body_read()
     return body
 
 
+async def _join_chunks(request: web.Request, limit: int) -> bytes:
+    body = bytearray()
+    try:
+        while chunk := await request.content.readany():
+            body += chunk
+            if len(body) > limit:
+                raise web.HTTPRequestEntityTooLarge(limit, len(body))
+        return bytes(body)
+    finally:
+        # An error keeps its frames, and so the body, until the next garbage collection.
+        body.clear()
+
+
 def _error_response(service: Service, verb: str, status: int, problem: str) -> web.Response:
-    line = " ".join(problem.split())  # names come from the caller and may contain line breaks
+    # Names come from the caller: they may be long, and contain line breaks.
+    line = shortened(" ".join(problem.split()))
     service.decision_log.log_refusal(verb, status, line)
     headers = _RETRY_AFTER.get(status)
     return web.Response(status=status, text=f"reprieve: {line}\n", headers=headers)

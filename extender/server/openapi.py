@@ -110,8 +110,9 @@ _FORBIDDEN: Final = _REFUSALS["403"]
 _VERB_REFUSALS: Final = {
     **_REFUSALS,
     "413": "the body is larger than bodyLimitMiB",
+    "415": "the body has a Content-Encoding",
     "503": "no decision is possible and no fallback is configured; or not ready yet, "
-    "or there are too many connections",
+    "or there are too many connections, or too many bytes of unanswered requests",
 }
 
 

@@ -79,6 +79,16 @@ class _ConnectionMetrics(Collector):
             "Connections rejected at the connection limit",
             value=self.connections.at_limit,
         )
+        yield GaugeMetricFamily(
+            "reprieve_requests_in_flight_bytes",
+            "Bytes of unanswered requests",
+            value=self.connections.in_flight,
+        )
+        yield CounterMetricFamily(
+            "reprieve_requests_refused",
+            "Requests refused because too many bytes of requests were in flight",
+            value=self.connections.refused,
+        )
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,14 @@ connection and its transport, an error and its frames. So
 - when half as many objects have been added as were frozen at first, everything is unfrozen,
   collected once, and frozen again, which frees frozen cycles. The cost is two old objects visited
   for each new one, however often the cluster is replaced.
+
+The allocator keeps what was freed. After each collection it returns free memory to the operating
+system, so that the process does not stay as large as after a burst of large requests.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -82,6 +86,14 @@ async def limit_collections(
         await clock.sleep(interval_seconds)
         await _wait_idle(is_idle, clock)
         frozen.collect()
+        return_free_memory()
+
+
+def return_free_memory() -> None:
+    """Return memory that the allocator keeps to the operating system, where the C library can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc; other libraries keep less
+    if trim is not None:
+        trim(0)
 
 
 async def _wait_idle(is_idle: Callable[[], bool], clock: Clock) -> None:

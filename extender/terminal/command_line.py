@@ -16,6 +16,8 @@ import structlog
 import typer
 from rich.console import Console, RenderableType
 
+from extender.terminal.log_limits import bound_event
+
 
 def log_line(line: str) -> None:
     """Print a line on stderr, since stdout may hold an answer."""
@@ -37,6 +39,7 @@ def log_to_stderr() -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
             structlog.processors.format_exc_info,
+            bound_event,
             structlog.processors.JSONRenderer(serializer=_as_json),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

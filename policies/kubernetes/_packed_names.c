@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define BETWEEN 3 /* bytes from the end of a name to the next name: "," */
+#define LONGEST 253 /* bytes of a name of Kubernetes */
 #define NUMBER ((Py_ssize_t)sizeof(uint32_t))
 #define MIXER UINT64_C(0x9E3779B97F4A7C15)
 
@@ -124,7 +125,8 @@ write_begins(const char *text, Py_ssize_t length, char *begins, Py_ssize_t count
         if (length - at < BETWEEN || text[at] != (place ? ',' : '[') || text[at + 1] != '"') {
             return 0;
         }
-        const char *end = memchr(text + at + 2, '"', (size_t)(length - at - 2));
+        Py_ssize_t left = length - at - 2;
+        const char *end = memchr(text + at + 2, '"', left > LONGEST ? LONGEST + 1 : (size_t)left);
         if (end == NULL) {
             return 0;
         }

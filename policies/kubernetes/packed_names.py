@@ -77,7 +77,7 @@ def parse_names(text: bytes | memoryview) -> PackedNames | None:
     """Return the names of a JSON array, in UTF-8, without decoding them.
 
     Return None if the text is no such array, has spaces between names, or has a name with an
-    escaped or non-ASCII character; and always without the compiled module.
+    escaped or non-ASCII character, or of more than 253; and always without the compiled module.
     """
     begins = split(text) if COMPILED else None
     return None if begins is None else PackedNames(text, begins)

@@ -10,7 +10,6 @@ import asyncio
 import gzip
 import json
 import ssl
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
@@ -35,7 +34,7 @@ RIGHT: Final[dict[str, object]] = {
     "FailedAndUnresolvableNodes": {},
     "Error": "",
 }
-OK, BAD = 200, 400
+OK, BAD, ENCODED = 200, 400, 415
 LIMITS: Final = ConnectionLimits(header_kib=4)
 TURNS: Final = 100
 """Everything has been answered within so many iterations of the event loop of both ends."""
@@ -65,22 +64,20 @@ FORMS: Final[dict[str, tuple[bytes, list[int]]]] = {
     "HTTP/1.0": (asking(version="1.0"), [OK]),
     "in chunks": (asking(CHUNKS, body=chunked(BODY)), [OK]),
     "in chunks of one byte": (asking(CHUNKS, body=chunked(BODY, 1)), [OK]),
-    "gzip": (asking("Content-Encoding: gzip", body=gzip.compress(BODY)), [OK]),
-    "deflate": (asking("Content-Encoding: deflate", body=zlib.compress(BODY)), [OK]),
+    "gzip": (asking("Content-Encoding: gzip", body=gzip.compress(BODY)), [ENCODED]),
     "gzip in chunks": (
         asking("Content-Encoding: gzip", CHUNKS, body=chunked(gzip.compress(BODY))),
-        [OK],
+        [ENCODED],
     ),
     "three at once": (FILTER * 3, [OK] * 3),
     "with Expect: 100-continue": (asking("Expect: 100-continue"), [100, OK]),
     "with an expectation that nobody knows": (asking("Expect: a miracle"), [417]),
-    "said to be gzip and is not": (asking("Content-Encoding: gzip"), [BAD]),
-    "gzip that was cut": (asking("Content-Encoding: gzip", body=gzip.compress(BODY)[:-40]), [BAD]),
+    "said to be gzip and is not": (asking("Content-Encoding: gzip"), [ENCODED]),
     "gzip of more than is allowed": (
         asking("Content-Encoding: gzip", body=gzip.compress(b" " * (65 * 2**20))),
-        [413],
+        [ENCODED],
     ),
-    "of an encoding that nobody knows": (asking("Content-Encoding: rot13", body=b"}"), [BAD]),
+    "of an encoding that nobody knows": (asking("Content-Encoding: rot13", body=b"}"), [ENCODED]),
     "of a length that is none": (asking("Content-Length: many"), [BAD]),
     "of a negative length": (asking("Content-Length: -1"), [BAD]),
     "of two lengths": (asking("Content-Length: 3", "Content-Length: 4"), [BAD]),

@@ -17,6 +17,11 @@ from extender.kube.decoders.in_tree_volumes import InTreeVolumeSources
 
 Quantity = str | int | float
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Name = Annotated[str, msgspec.Meta(max_length=253)]
+"""A name of an object, a DNS subdomain at most, or a UID."""
+LabelKey = Annotated[str, msgspec.Meta(max_length=253 + 1 + 63)]
+"""A label's key: a prefix, a slash, and a name."""
+LabelValue = Annotated[str, msgspec.Meta(max_length=63)]
 ResourceList = dict[str, Quantity | None]
 
 
@@ -29,10 +34,10 @@ class OwnerReferenceV1(Struct):
 
 
 class ObjectMetaV1(Struct):
-    name: str = ""
-    namespace: str | None = None
-    uid: str | None = None
-    labels: dict[str, str] | None = None
+    name: Name = ""
+    namespace: Name | None = None
+    uid: Name | None = None
+    labels: dict[LabelKey, LabelValue] | None = None
     deletionTimestamp: datetime | None = None
     ownerReferences: list[OwnerReferenceV1] | None = None
 

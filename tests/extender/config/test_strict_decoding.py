@@ -34,7 +34,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "limits: Object contains unknown field conections; expected one of connections, "
-                "headerKiB, headerSeconds, bodySeconds, idleSeconds"
+                "inFlightMiB, headerKiB, headerSeconds, bodySeconds, idleSeconds"
             ),
             "limits.idleSeconds: Expected float > 0.0",
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -37,6 +37,10 @@ def wire_bytes(name: str) -> bytes:
 def lowered(raw: bytes) -> bytes:
     """Return the JSON in lower case, as the upstream test of casing does."""
     return raw.lower()
+
+
+TOO_LONG: Final = b"n" * 254
+LARGE: Final = b'{"spec":{"x":"%s"}}' % (b" " * 3 * 2**20)
 
 
 class TestUpstreamCases:
@@ -193,6 +197,10 @@ class TestFilterArgs:
             (b'{"Pod":{},"NodeNames":["\xff"]}', "NodeNames: not UTF-8"),
             (b'{"Pod":{},"\xff":1,"NodeNames":[]}', "ExtenderArgs: not JSON"),
             (b'{"Pod":%s,"NodeNames":[]}' % (b"[" * 10**5 + b"]" * 10**5), "nested too deeply"),
+            (b'{"Pod":{},"Nodes":null,"NodeNames":["a","%s"]}' % TOO_LONG, "<= 253 at [1]"),
+            (b'{"Pod":{},"NodeNames":["a", "%s"]}' % TOO_LONG, "<= 253 at [1]"),
+            (b'{"Pod":%s,"Nodes":null,"NodeNames":["a"]}' % LARGE, "expected at most 3145728"),
+            (b'{"Pod":%s,"NodeNames": []}' % LARGE, "expected at most 3145728"),
         ],
     )
     def test_a_decoding_error_names_the_expected_type(self, body: bytes, problem: str) -> None:
@@ -288,6 +296,13 @@ class TestPreemptArgs:
                 "<= 9223372036854775807",
             ),
             (b'{"Pod":{},"NodeNameToMetaVictims":{"n":{"pods":[{"uid":1}]}}}', "got int"),
+            (b'{"Pod":{},"NodeNameToMetaVictims":{"%s":null}}' % TOO_LONG, "<= 253"),
+            (b'{"Pod":{},"NodeNameToVictims":{"%s":null}}' % TOO_LONG, "<= 253"),
+            (
+                b'{"Pod":{},"NodeNameToMetaVictims":{"n":{"Pods":[{"UID":"%s"}]}}}' % TOO_LONG,
+                "<= 253",
+            ),
+            (b'{"Pod":%s,"NodeNameToMetaVictims":{}}' % LARGE, "expected at most 3145728"),
         ],
     )
     def test_a_decoding_error_names_the_expected_type(self, body: bytes, problem: str) -> None:

@@ -21,7 +21,9 @@ from tests.extender.secure_serving.raw_clients import (
     GET,
     Client,
     RunningListener,
+    post,
     run_listener,
+    wait_until,
 )
 
 TIMEOUT_SECONDS: Final = 20
@@ -324,3 +326,58 @@ def test_clients_access_the_paths_of_their_certificates(
 def test_names_are_the_common_name_dns_names_and_uris() -> None:
     assert list(certificate_names(BY_URI)) == ["x", "spiffe://example.com/scheduler"]
     assert list(certificate_names(BY_DNS)) == ["scheduler.example.com"]
+
+
+MIB: Final = 2**20
+SMALL_BUDGET: Final = ConnectionLimits(in_flight_mib=3, header_kib=4096)
+BODY: Final = post("/filter", b" " * 2 * MIB)
+HEAD: Final = b"POST /filter HTTP/1.1\r\nX: " + b"x" * 2 * MIB
+
+
+class TestBudgetOfBytes:
+    @pytest.mark.parametrize("unfinished", [BODY[:-1], HEAD], ids=["body", "head"])
+    async def test_the_largest_unfinished_request_is_refused(self, unfinished: bytes) -> None:
+        async with run_listener(SMALL_BUDGET) as server:
+            larger, smaller = await server.connect(), await server.connect()
+            await larger.send(unfinished)
+            await wait_until(lambda: server.connections.in_flight >= len(unfinished))
+            await smaller.send(unfinished[: MIB + MIB // 2])
+            answer = await larger.answer()
+            assert "503 Service Unavailable" in answer
+            assert "Retry-After: 1" in answer
+            assert answer.endswith("reprieve: overloaded: there are too many bytes of requests\n")
+            assert server.connections.refused == 1
+            await wait_until(lambda: server.connections.in_flight == MIB + MIB // 2)
+            assert "200 OK" in await (await server.connect()).call(FILTER)
+
+    async def test_a_refused_request_is_discarded_and_its_connection_ends(self) -> None:
+        async with run_listener(SMALL_BUDGET) as server:
+            client = await server.connect()
+            sending = asyncio.create_task(client.send(post("/filter", b" " * 40 * MIB)))
+            assert "503" in await client.answer()
+            await sending
+            server.advance(3)
+            assert await client.ended()
+            assert server.connections.in_flight == 0
+            assert server.connections.aborted[Phase.REFUSED] == 1
+
+    async def test_answered_and_departed_requests_are_released(self) -> None:
+        async with run_listener(SMALL_BUDGET) as server:
+            for _ in range(3):
+                staying, leaving = await server.connect(), await server.connect()
+                assert "400" in await staying.call(BODY)
+                await leaving.send(BODY[:-1])
+                leaving.close()
+                await leaving.writer.wait_closed()
+                await wait_until(lambda: server.connections.in_flight == 0)
+            assert server.connections.refused == 0
+
+    async def test_pipelined_requests_count_until_they_are_answered(self) -> None:
+        async with run_listener(SMALL_BUDGET) as server:
+            client = await server.connect()
+            await client.send(FILTER + FILTER + FILTER[:-1])
+            assert "200 OK" in await client.answer()
+            assert "200 OK" in await client.answer()
+            await client.send(FILTER[-1:])
+            assert "200 OK" in await client.answer()
+            await wait_until(lambda: server.connections.in_flight == 0)

@@ -80,6 +80,12 @@ def test_packing_keeps_all_names(listed: list[str]) -> None:
     assert pack_names(listed) in (None, listed)
 
 
+def test_only_names_that_kubernetes_allows_are_parsed() -> None:
+    longest, longer = (b'["a","%s","b"]' % (b"n" * length) for length in (253, 254))
+    assert (parse_names(longest) is not None) == COMPILED
+    assert parse_names(longer) is None
+
+
 def test_the_extension_is_used_wherever_it_can_be_compiled() -> None:
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     header = Path(sysconfig.get_path("include"), "Python.h")
