@@ -7,6 +7,7 @@ Pods are scheduled in the order of their priority, one after another:
     feasible_nodes        in-tree filters (those of the extender's own engine), then extenders'
     schedule_one          the scheduling cycle, scores (its own and extenders'), and binding
     preemption            eligibility, dry run, extenders' preempt verbs, selection, eviction
+    pod_group_cycle       the same for a pod group: all members or none
 
 ``extender_v1`` encodes requests to extenders and decodes their responses, ``extender_results``
 checks the responses as kube-scheduler does, and ``extender_trace`` keeps each call with its
@@ -14,9 +15,10 @@ outcome. Authors of extenders can so observe what a real kube-scheduler would do
 milliseconds.
 
 Limits: volumes and devices are not provisioned or allocated (pods that need them are placed as if
-they had them); scores follow two simple rules instead of kube-scheduler's plugins; there are no pod
-groups; and any change of a node counts as one that may help.
+they had them); scores follow two simple rules instead of kube-scheduler's plugins; pod groups have
+no topology constraints and no CompositePodGroups; and any change of a node counts as one that may
+help.
 
-Sources: pkg/scheduler/{schedule_one,extender,scheduler}.go, backend/queue/scheduling_queue.go,
+Sources: pkg/scheduler/{schedule_one,schedule_one_podgroup,extender,scheduler}.go, backend/queue/scheduling_queue.go,
 framework/preemption and plugins/defaultpreemption, v1.30.12 to v1.37.0.
 """

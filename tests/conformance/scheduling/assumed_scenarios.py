@@ -74,7 +74,8 @@ def _resized(name: str, node: str, *, actual: str, desired: str) -> Document:
         "resources": resources,
     }
     status = {"conditions": [pending], "containerStatuses": [container]}
-    return bound_pod(name, node, desired, 100, status=status)
+    spec = {"schedulerName": "default-scheduler"}
+    return bound_pod(name, node, desired, 100, status=status, spec=spec)
 
 
 SCENARIOS: Final = [

@@ -40,8 +40,9 @@ def devices_of(node: str, *devices: Document, **counters: Any) -> list[Document]
 
 
 def claim(name: str, **status: Any) -> Document:
-    """Return a claim of one device."""
-    request = {"name": "one", "exactly": {"deviceClassName": CLASS}}
+    """Return a claim of one device, with all defaults."""
+    exactly = {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": 1}
+    request = {"name": "one", "exactly": exactly}
     made = manifest("ResourceClaim", name, namespace=NAMESPACE)
     return {**made, "spec": {"devices": {"requests": [request]}}, "status": status}
 

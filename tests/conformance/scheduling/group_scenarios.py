@@ -16,14 +16,10 @@ ALL: Final[Document] = {"all": {}}
 
 
 def pod_group(name: str, min_count: int, priority: int, **spec: Any) -> Document:
-    """Return the PodGroup of a gang; ``priority`` is one of PRIORITIES."""
+    """Return the admitted PodGroup of a gang; ``priority`` is one of PRIORITIES."""
     gang = {"schedulingPolicy": {"gang": {"minCount": min_count}}}
-    return manifest(
-        "PodGroup",
-        name,
-        namespace=NAMESPACE,
-        spec={**gang, "priorityClassName": f"p{priority}", **spec},
-    )
+    admitted = {"priorityClassName": f"p{priority}", "priority": priority}
+    return manifest("PodGroup", name, namespace=NAMESPACE, spec={**gang, **admitted, **spec})
 
 
 def member(pod: Document, group: str) -> Document:

@@ -31,6 +31,10 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
         "--upstream: no scheduler in --run gc,namespaces; expected 'scheduler' in it, or 'all'",
     ),
     (
+        {"feature_gates": {"GenericWorkload": True}},
+        "--feature-gates: no scheduler in --run gc,namespaces; expected 'scheduler' in it, or",
+    ),
+    (
         {"run": "scheduler", "extender": "127.0.0.1:8888"},
         "--extender: '127.0.0.1:8888'; expected http://HOST:PORT, optionally with a path",
     ),
