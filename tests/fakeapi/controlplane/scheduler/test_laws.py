@@ -21,7 +21,7 @@ from fakeapi.testing.extenders import InProcessReprieve
 from policies import Snapshot, assemble, decide_filter, decide_preemption
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import Pod
-from tests.builders import Document, pdb_json
+from tests.builders import Document, manifest, pdb_json
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
     X,
@@ -155,6 +155,60 @@ async def test_no_node_is_ever_overcommitted_and_every_pod_that_fits_is_placed(s
         await stack.enter_async_context(reprieve.following(made))
         await change_randomly(SchedulerStage(made), rng)
         check(made)
+
+
+async def create_gangs(stage: SchedulerStage, rng: Random, priority: int) -> dict[str, int]:
+    """Create gangs of equal pods of one core beside other pods; return their minimum counts."""
+    stage.load(*random_cluster(rng))
+    counts = {f"gang-{n}": rng.randint(1, 5) for n in range(rng.randint(1, 3))}
+    pods = [random_pod(rng, f"p{n}", 0) for n in range(rng.randint(0, 12))]
+    for name, count in counts.items():
+        gang = {"schedulingPolicy": {"gang": {"minCount": count}}, "priority": priority}
+        stage.load(manifest("PodGroup", name, namespace="default", spec=gang))
+        spec = {"schedulingGroup": {"podGroupName": name}}
+        size = count + rng.randint(0, 2)
+        pods += [pod(f"{name}-{n}", priority=priority, spec=dict(spec)) for n in range(size)]
+    rng.shuffle(pods)
+    for each in pods:
+        await stage.create_pod(each)
+        if rng.random() < 0.2:
+            await stage.passes(rng.choice((0.5, 3.0)))
+    await stage.passes(SETTLING_SECONDS)
+    return counts
+
+
+def cores_for(priority: int, snapshot: Snapshot) -> int:
+    """Return the cores that are free for pods without tolerations if all lower pods leave."""
+    return sum(
+        (state.node.allocatable.milli_cpu - sum(
+            pod.requests.milli_cpu for pod in state.pods if pod.priority >= priority
+        )) // 1000
+        for state in snapshot.nodes.values()
+        if not state.node.taints
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", seeds(10, 100))
+async def test_a_gang_is_placed_as_a_whole_or_not_at_all(seed: int) -> None:
+    """It is placed if there is room without the pods of lower priority."""
+    rng, priority = Random(seed), 100
+    reprieve = InProcessReprieve(rng.choice(tuple(Search)))
+    extenders: dict[str, ExtenderFunction] = {X: reprieve, Y: failing_sometimes(Random(seed))}
+    scheduler = configured({}, {"urlPrefix": Y, "ignorable": True})
+    async with AsyncExitStack() as stack:
+        made = VirtualCluster(
+            run=WITHOUT_KUBELETS, seed=seed, extenders=extenders, scheduler=scheduler
+        )
+        await stack.enter_async_context(made)
+        await stack.enter_async_context(reprieve.following(made))
+        counts = await create_gangs(SchedulerStage(made), rng, priority)
+        nodes = [each for each in made.export() if each["kind"] == "Node"]
+        made.history("pods").always(RequestedCpu(nodes).fits)
+        snapshot, _ = read(made)
+    room = cores_for(priority, snapshot)
+    for name, count in counts.items():
+        bound = len(snapshot.group_members.get(f"default/{name}", ()))
+        assert bound >= count or (bound == 0 and room < count)
 
 
 async def test_the_same_seed_gives_the_same_history() -> None:
