@@ -19,6 +19,7 @@ they had them); scores follow two simple rules instead of kube-scheduler's plugi
 no topology constraints and no CompositePodGroups; and any change of a node counts as one that may
 help.
 
-Sources: pkg/scheduler/{schedule_one,schedule_one_podgroup,extender,scheduler}.go, backend/queue/scheduling_queue.go,
-framework/preemption and plugins/defaultpreemption, v1.30.12 to v1.37.0.
+Sources: pkg/scheduler/{schedule_one,schedule_one_podgroup,extender,scheduler}.go,
+backend/queue/scheduling_queue.go, framework/preemption and plugins/defaultpreemption, v1.30.12 to
+v1.37.0.
 """

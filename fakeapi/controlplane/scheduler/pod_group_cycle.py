@@ -58,6 +58,7 @@ _PREFIX: Final = "pod group preemption: "
 _AFTER_CLAIMS: Final = "deallocation and deletion of ResourceClaims completed"
 """The result of the PodGroupPostFilter of DynamicResources, which runs first."""
 _UNSCHEDULABLE: Final = "pod group is unschedulable"
+_NO_NOMINATION: Final = Nomination(None)
 _OTHER_FAILED: Final = "failed to schedule other pod from a pod group: "
 _PREEMPTION_FAILED: Final = f'error in "DefaultPreemption" PodGroupPostFilter plugins: {_PREFIX}'
 
@@ -186,33 +187,32 @@ class PodGroupCycle:
 
     async def _place(self, attempt: PodGroupAttempt, snapshot: Snapshot) -> _Simulation:
         """Place one member after the other, until the group cannot fit any more."""
-        group, engine = attempt.group, ReferenceEngine(_rules(attempt))
+        group, inputs = attempt.group, attempt.members[0].inputs
+        inputs = replace(inputs, engine=ReferenceEngine(inputs.profile.rules))
         running = len(snapshot.group_members.get(group.key, ()))
         progress = PodGroupProgress(group.min_count, running, len(attempt.members))
         tried: dict[str, ScheduledPod | UnschedulablePod] = {}
         for member in attempt.members:
             if progress.is_hopeless:
                 break
-            inputs = replace(member.inputs, engine=engine)
-            case = replace(member, inputs=inputs, snapshot=snapshot)
-            found = await self._cycle.find_node(case)
-            if isinstance(found, FeasibleNodes):
-                found = no_fit(case, found)
-            elif isinstance(found, ScheduledPod) and found.node not in snapshot.nodes:
-                found = _refused(
-                    SCHEDULER_ERROR, f'nodeinfo not found for node name "{found.node}"'
-                )
+            found = await self._find_node(replace(member, inputs=inputs, snapshot=snapshot))
             tried[member.pod.uid] = found
             if isinstance(found, ScheduledPod):
-                snapshot, progress = (
-                    snapshot.with_assumed(member.pod, found.node),
-                    progress.placed(),
-                )
+                progress = progress.placed()
+                snapshot = snapshot.with_assumed(member.pod, found.node)
             elif found.reason == SCHEDULER_ERROR:
                 return _Simulation(progress, tried, found.message)
             else:
                 progress = progress.refused()
         return _Simulation(progress, tried)
+
+    async def _find_node(self, case: PodAttempt) -> ScheduledPod | UnschedulablePod:
+        found = await self._cycle.find_node(case)
+        if isinstance(found, FeasibleNodes):
+            return no_fit(case, found)
+        if isinstance(found, ScheduledPod) and found.node not in case.snapshot.nodes:
+            return _refused(SCHEDULER_ERROR, f'nodeinfo not found for node name "{found.node}"')
+        return found
 
     async def _preempt(self, attempt: PodGroupAttempt) -> _PreemptionResult:
         """Find the victims of a group (PodGroupEvaluator.Preempt)."""
@@ -243,9 +243,6 @@ def _rules(attempt: PodGroupAttempt) -> SchedulerRules:
     return attempt.members[0].inputs.profile.rules
 
 
-_NO_NOMINATION: Final = Nomination(None)
-
-
 def _refused(
     reason: str, message: str, nomination: Nomination | None = _NO_NOMINATION
 ) -> UnschedulablePod:
@@ -256,16 +253,11 @@ def _failed(
     attempt: PodGroupAttempt, message: str, simulation: _Simulation | None = None
 ) -> PodGroupOutcome:
     """Return an error for all members; the one that failed keeps its own."""
-    tried = simulation.tried if simulation else {}
-    errors = {
-        uid: found
-        for uid, found in tried.items()
-        if isinstance(found, UnschedulablePod) and found.reason == SCHEDULER_ERROR
-    }
-    members = {
-        member.pod.uid: errors.get(member.pod.uid, _refused(SCHEDULER_ERROR, message))
-        for member in attempt.members
-    }
+    members: dict[str, ScheduledPod | UnschedulablePod] = {}
+    for member in attempt.members:
+        own = simulation.tried.get(member.pod.uid) if simulation else None
+        failed = isinstance(own, UnschedulablePod) and own.reason == SCHEDULER_ERROR
+        members[member.pod.uid] = own if own and failed else _refused(SCHEDULER_ERROR, message)
     return PodGroupOutcome(members, SCHEDULER_ERROR, message, RETRY_AFTER_BACKOFF)
 
 

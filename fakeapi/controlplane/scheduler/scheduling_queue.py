@@ -45,7 +45,10 @@ _MOST_DOUBLINGS: Final = 30
 
 
 class ClusterEvent(Enum):
-    """Cluster events that may make a pod schedulable."""
+    """Cluster events that may make a pod schedulable.
+
+    STORAGE_CHANGED is a change of an object behind a volume or a device claim, or of a pod group.
+    """
 
     NODE_ADDED = auto()
     NODE_CHANGED = auto()
