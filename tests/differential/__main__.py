@@ -37,7 +37,10 @@ _TOLD_EVERY: Final = 500
 
 
 class Tally:
-    """The number of cases by their outcome, and the cases that differ."""
+    """The number of cases by their outcome, and the cases that differ.
+
+    ``passing`` are the differences that did not recur.
+    """
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -65,13 +68,14 @@ async def _compare_one(runner: ScheduleRunner, seed: int, number: int, tally: Ta
     name = "-".join((runner.upstream, *settings, str(seed), str(number)))
     cases = await runner.schedule_all(name, generate(seed, number))
     tally.count(cases)
-    if not any(map(differences, cases)):
+    first = [f"{case.name}: {line}" for case in cases for line in differences(case)]
+    if not first:
         return
     repeated = await runner.schedule_all(name, generate(seed, number))
     again = [case for case in repeated if differences(case)]
     tally.mismatches += again
     if not again:
-        tally.passing.append(name)
+        tally.passing += first
 
 
 def _outcome(case: Case) -> str:
@@ -101,10 +105,10 @@ async def _run(upstream: str, gates: str, seed: int, count: int) -> Cell:
 
 def _print_progress(what: str, tally: Tally, clusters: int, seconds: float) -> None:
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.outcomes.items()))
-    passing = f", passing: {', '.join(tally.passing)}" if tally.passing else ""
+    passing = "".join(f"  passing: {line}\n" for line in tally.passing)
     sys.stdout.write(
         f"{what}: {clusters} clusters, {clusters / seconds:.1f} a second; the last ones: "
-        f"{outcomes}, {len(tally.mismatches)} differ{passing}\n"
+        f"{outcomes}, {len(tally.mismatches)} differ\n{passing}"
     )
     sys.stdout.flush()
 

@@ -1,13 +1,14 @@
 """Whether ``explain preempt`` decides as a real kube-scheduler did.
 
 Where upstream chooses at random, each outcome is accepted: which of the equally good nodes is
-chosen, and the order in which disruption budgets are counted (a map's; since 1.37 the order
-matters, so a case is a mismatch only if no order explains it).
+chosen, the order of the members of a group that is preempted as a whole, and the order in which
+disruption budgets are counted (both a map's; since 1.37 the latter matters, so a case is a mismatch
+only if no order explains it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -28,6 +29,8 @@ from tests.builders import Document
 from tests.differential.case import Answer, Case
 
 _BUDGET = "PodDisruptionBudget"
+_FOUND = "found a potential placement"
+_NO_CANDIDATE = "no candidate node for preemption"
 
 
 def differences(case: Case) -> list[str]:
@@ -92,16 +95,66 @@ def _fitting(ours: PreemptionDecision) -> str:
 
 
 def _preemption(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[str]:
-    offered = theirs.candidates or {}
+    units, offered = _whole_groups(case), theirs.candidates or {}
     for node in sorted({*offered, *ours.candidates}):
-        found = ours.candidates.get(node)
-        one = None if node not in offered else (offered[node].victims, offered[node].violations)
-        other = None
+        found, offer = ours.candidates.get(node), offered.get(node)
+        one = other = None
+        if offer is not None:
+            one = _in_units(offer.victims, units), offer.violations
         if found is not None:
-            other = tuple(pod.uid for pod in found.victims.pods), found.victims.violations
+            victims = [pod.uid for pod in found.victims.pods]
+            other = _in_units(victims, units), found.victims.violations
         if one != other:
             yield f"on {node} its victims and violations are {one}, ours {other}"
-    yield from _choice(ours, case, theirs)
+    yield from _choice(_answerable(ours, case), case, theirs)
+
+
+def _whole_groups(case: Case) -> Mapping[str, str]:
+    """Return the group of each pod that is preempted with its group, by UID."""
+    whole = {
+        (item["metadata"]["namespace"], item["metadata"]["name"])
+        for item in case.items
+        if item["kind"] == "PodGroup" and "all" in item["spec"].get("disruptionMode", {})
+    }
+    found = {}
+    for item in case.items:
+        name = item.get("spec", {}).get("schedulingGroup", {}).get("podGroupName", "")
+        if (item["metadata"].get("namespace"), name) in whole:
+            found[item["metadata"]["uid"]] = f"{item['metadata']['namespace']}/{name}"
+    return found
+
+
+def _in_units(victims: Sequence[str], groups: Mapping[str, str]) -> tuple[str, ...]:
+    """Return victims with the members of each group in order; upstream's order is a map's."""
+    units = [groups.get(uid, uid) for uid in victims]
+    return tuple(sorted(victims, key=lambda uid: (units.index(groups.get(uid, uid)), uid)))
+
+
+def _answerable(ours: PreemptionDecision, case: Case) -> PreemptionDecision:
+    """Return the decision among the candidates that an extender may answer.
+
+    The victims of a whole group may be on several nodes; such candidates are offered, but the
+    answer to the call leaves them out.
+    """
+    nodes = {
+        item["metadata"]["uid"]: item["spec"].get("nodeName")
+        for item in case.items
+        if item["kind"] == "Pod"
+    }
+    candidates = {
+        node: each
+        for node, each in ours.candidates.items()
+        if all(nodes[pod.uid] == node for pod in each.victims.pods)
+    }
+    if len(candidates) == len(ours.candidates) or ours.chosen is None:
+        return ours
+    ranked = DEFAULT_CANDIDATE_ORDER.sort(candidates.values())
+    chosen = ranked[0] if ranked else None
+    rules = release(case.upstream, case.gates)
+    expected = fit_error.candidate_found(ours.chosen, rules)
+    none = expected.partition(_FOUND)[0] + _NO_CANDIDATE
+    other = fit_error.candidate_found(chosen, rules) if chosen else none
+    return replace(ours, chosen=chosen, message=ours.message.replace(expected, other))
 
 
 def _choice(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[str]:

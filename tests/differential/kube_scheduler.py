@@ -37,6 +37,7 @@ from tests.differential.random_clusters import NAMESPACES, SCHEDULER, Generated
 
 PATIENCE_SECONDS: Final = 60.0
 _MARKERS: Final = "witnesses"
+_CLAIMS_OF_DEVICES: Final = "/apis/resource.k8s.io/v1/resourceclaims"
 _KINDS: Final = (
     "/api/v1/namespaces",
     "/api/v1/nodes",
@@ -47,15 +48,23 @@ _KINDS: Final = (
     "/apis/storage.k8s.io/v1/csistoragecapacities",
     "/apis/storage.k8s.io/v1/storageclasses",
     "/apis/policy/v1/poddisruptionbudgets",
+    "/apis/resource.k8s.io/v1/deviceclasses",
+    "/apis/resource.k8s.io/v1/resourceslices",
+    _CLAIMS_OF_DEVICES,
+    "/apis/scheduling.k8s.io/v1beta1/podgroups",
     "/api/v1/pods",
 )
 _CLUSTER_WIDE: Final = tuple(
-    path for path in _KINDS[1:] if not path.endswith(("claims", "capacities", "budgets", "pods"))
+    path
+    for path in _KINDS[1:]
+    if not path.endswith(("claims", "capacities", "budgets", "groups", "pods"))
 )
 _NAMESPACED: Final = (
     ("/api/v1", "persistentvolumeclaims"),
     ("/apis/storage.k8s.io/v1", "csistoragecapacities"),
     ("/apis/policy/v1", "poddisruptionbudgets"),
+    ("/apis/resource.k8s.io/v1", "resourceclaims"),
+    ("/apis/scheduling.k8s.io/v1beta1", "podgroups"),
 )
 _LATER: Final = 1_760_000_000
 """A time after that at which any generated pod has started, and long ago."""
@@ -176,9 +185,21 @@ class ScheduleRunner:
                 self._delete(f"{root}/namespaces/{namespace}/{plural}")
         for path in _CLUSTER_WIDE:
             self._delete(path)
+        self._release_claims()
         await self._until("an empty cluster", lambda: not self._pods)
         self._messages.clear()
         self._offers.clear()
+
+    def _release_claims(self) -> None:
+        """Let go of the deleted claims of devices, as their controller does."""
+        listed = self.api.handle(Request("GET", _CLAIMS_OF_DEVICES))
+        for claim in orjson.loads(_succeeded(listed, _CLAIMS_OF_DEVICES).body)["items"]:
+            meta = claim["metadata"]
+            root = _CLAIMS_OF_DEVICES.replace("/resourceclaims", "")
+            path = f"{root}/namespaces/{meta['namespace']}/resourceclaims/{meta['name']}"
+            patch = b'{"metadata":{"finalizers":null}}'
+            media_type = "application/merge-patch+json"
+            _succeeded(self.api.handle(Request("PATCH", path, {}, patch, media_type)), path)
 
     def _delete(self, path: str) -> None:
         request = Request("DELETE", path, {"gracePeriodSeconds": "0"})
@@ -202,7 +223,11 @@ class ScheduleRunner:
             raise UnansweredError(f"timed out waiting for {what}") from None
 
     async def echo(self, request: web.Request) -> web.Response:
-        """Answer a preempt call with its own candidates, and record the first call for each pod."""
+        """Answer a preempt call with its own candidates, and record the first call for each pod.
+
+        An answer may not name victims on other nodes, as those of a whole group may be; such
+        candidates are left out.
+        """
         asked = orjson.loads(await request.read())
         uid, offered = asked["Pod"]["metadata"]["uid"], asked["NodeNameToMetaVictims"]
         offers = {
@@ -211,7 +236,16 @@ class ScheduleRunner:
         }
         self._offers.setdefault(uid, offers)
         self._others |= {(uid, victim) for each in offers.values() for victim in each.victims}
-        return web.json_response({"NodeNameToMetaVictims": offered})
+        answered = {
+            node: offered[node]
+            for node, offer in offers.items()
+            if all(self._is_on(victim, node) for victim in offer.victims)
+        }
+        return web.json_response({"NodeNameToMetaVictims": answered})
+
+    def _is_on(self, uid: str, node: str) -> bool:
+        pod = self._pods.get(uid)
+        return pod is None or pod["spec"].get("nodeName") == node
 
     async def watch_pods(self, url: str) -> None:
         """Watch all pods, and record the first message about each unschedulable one."""

@@ -24,6 +24,7 @@ GATE_SETS: Final[Mapping[str, Sequence[str]]] = {
     "PodLevelResources=false": ("1.34",),
     "PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false": ("1.36",),
     "TaintTolerationComparisonOperators=true": ("1.36", "1.37"),
+    "GenericWorkload=true": ("1.37",),
 }
 """Settings of feature gates → the releases that are compared with them."""
 _VERSION: Final = re.compile(r"k8s\.io/kubernetes v(\S+)")

@@ -14,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from tests.builders import Document, container_json, node_json, pdb_json, pod_json, rfc3339
-from tests.differential import requirements, volumes
+from tests.differential import devices, pod_groups, requirements, volumes
 
 NAMESPACES: Final = ("red", "blue")
 DEVICE: Final = "example.com/device"
@@ -49,7 +49,10 @@ class _Generator:
     def cluster(self) -> Generated:
         draw = self._draw
         nodes = [self._node(f"n{n}") for n in range(draw.randint(2, 6))]
-        storage = volumes.storage(draw, [node["metadata"]["name"] for node in nodes])
+        names = [node["metadata"]["name"] for node in nodes]
+        storage = volumes.storage(draw, names)
+        storage += devices.devices(draw, names, NAMESPACES)
+        storage += pod_groups.pod_groups(draw, NAMESPACES)
         residents = [
             self._running(f"p{node}-{n}", f"n{node}")
             for node in range(len(nodes))
@@ -105,7 +108,8 @@ class _Generator:
             spec=spec,
             status=status,
         )
-        return requirements.missing_claim(draw, volumes.mounted(draw, pod))
+        mounted = requirements.missing_claim(draw, volumes.mounted(draw, pod))
+        return pod_groups.member(draw, mounted)
 
     def _nominated_elsewhere(self, name: str, node: str) -> Document:
         """Return a pending pod of another scheduler, nominated to a node."""
@@ -137,7 +141,8 @@ class _Generator:
                 "preemptionPolicy": preempts,
             },
         )
-        return requirements.missing_claim(draw, volumes.mounted(draw, pod))
+        mounted = requirements.missing_claim(draw, volumes.mounted(draw, pod))
+        return devices.claiming(draw, mounted)
 
     def _spec(self, seldom: float) -> Document:
         """Return the fields that running and waiting pods share; affinity at the given rate."""

@@ -129,7 +129,9 @@ def _unbound(draw: Random, nodes: Sequence[str]) -> list[Document]:
             kind, size = name.split("-")[0], draw.choice(("1Gi", "2Gi", "3Gi"))
             metadata = {**claim["metadata"], "annotations": {}}
             if draw.random() < 0.06:
-                metadata["annotations"] = {SELECTED_NODE: draw.choice(nodes)}
+                # A node that is gone: with another, nothing changes when the scheduler selects it
+                # again, so that nothing would provision the volume.
+                metadata["annotations"] = {SELECTED_NODE: "gone"}
             spec = {**claim["spec"], "storageClassName": kind}
             spec["resources"] = {"requests": {"storage": size}}
             del spec["volumeName"]
