@@ -53,7 +53,9 @@ def deallocation_prefix(filtering: FilterDecision, snapshot: Snapshot, release: 
     The PostFilter of DynamicResources runs first; from 1.34 to 1.36 its result is part of the
     message.
     """
-    return f"{deallocation_result(filtering, snapshot)}, " if release.mentions_claims else ""
+    return (
+        f"{deallocation_result(filtering, snapshot, release)}, " if release.mentions_claims else ""
+    )
 
 
 def deallocation_error(filtering: FilterDecision, release: Release) -> str:

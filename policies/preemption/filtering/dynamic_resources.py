@@ -249,11 +249,12 @@ def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
     )
 
 
-def deallocation_result(filtering: FilterDecision, snapshot: Snapshot) -> str:
+def deallocation_result(filtering: FilterDecision, snapshot: Snapshot, release: Release) -> str:
     """Return the result of the DynamicResources PostFilter, which runs before preemption.
 
     A claim whose allocation is not usable on some node, and that no other pod uses, is deallocated,
-    so that other devices may be found for it. Source: DynamicResources.PostFilter.
+    so that other devices may be found for it. A claim that an earlier attempt has left for extended
+    resources is deleted. Source: DynamicResources.PostFilter.
     """
     pod, rejected = filtering.pod, filtering.rejected
     claims = [
@@ -261,12 +262,16 @@ def deallocation_result(filtering: FilterDecision, snapshot: Snapshot) -> str:
         for each in (pod.storage or NO_POD_STORAGE).devices
         if (claim := snapshot.storage.devices.get(f"{pod.namespace}/{each.claim}")) is not None
     ]
-    if not claims or filtering.conflict is not None:
+    delegated = delegated_resources(pod, snapshot, release)
+    if not (claims or delegated) or filtering.conflict is not None:
         return "no new claims to deallocate"
     free = [claim.nodes for claim in claims if claim.nodes and claim.reserved_for <= {pod.uid}]
     nodes = [snapshot.nodes[name].node for name, why in rejected.items() if why == _ELSEWHERE]
     useless = any(not usable.matches(node.name, node.labels) for usable in free for node in nodes)
-    return "deallocation of ResourceClaim completed" if useless else "still not schedulable"
+    if useless:
+        return "deallocation of ResourceClaim completed"
+    left = PodDevices(pod, tuple(claims), delegated, snapshot.storage, release).left_over()
+    return "deletion of ResourceClaim completed" if left else "still not schedulable"
 
 
 def is_claim_conflict(conflict: Rejection) -> bool:

@@ -86,6 +86,24 @@ def test_a_left_over_claim_for_extended_resources_blocks_the_pod(engine: EngineT
     assert found == {"node-1": "cannot schedule extended resource claim"}
 
 
+@pytest.mark.parametrize(
+    ("left", "sentence"),
+    [
+        ((), "still not schedulable"),
+        (
+            (gpu_claim("left", owner=PLAIN.uid, extended=True),),
+            "deletion of ResourceClaim completed",
+        ),
+    ],
+)
+def test_the_message_reports_the_claim_for_extended_resources(
+    engine: EngineType, left: tuple[ResourceClaim, ...], sentence: str
+) -> None:
+    moment = snapshot(NODES[0], GPU, *left)
+    decision = engine(SchedulerRules(RELEASES["1.36"])).preempt(PLAIN, moment)
+    assert f" {sentence}, preemption: 0/1 nodes" in decision.message
+
+
 def test_without_the_classes_a_node_without_the_resource_passes_and_is_not_chosen(
     engine: EngineType,
 ) -> None:
