@@ -52,6 +52,7 @@ class Feed:
     resource_version: str = "1"
     settled: bool = True
     synced: bool = True
+    refusal: str = ""
     last_heard: float = 0.0
 
     async def run(self) -> None: ...
