@@ -18,10 +18,11 @@ class UnknownNodeError(ValueError):
 
 
 class RejectionDocument(TypedDict):
-    """Why a node is rejected."""
+    """Why a node is rejected; ``detail`` names the claim, volume or device request that fails."""
 
     reason: str
     resolvable: bool
+    detail: NotRequired[str]
 
 
 class VictimDocument(TypedDict):
@@ -54,9 +55,13 @@ class CandidateDocument(TypedDict):
 
 
 class FilterDocument(TypedDict):
-    """The output of ``explain filter -o json``."""
+    """The output of ``explain filter -o json``.
+
+    ``undecided`` are those of the feasible nodes that could not be evaluated, with the reason.
+    """
 
     feasible: list[str]
+    undecided: dict[str, str]
     rejected: dict[str, RejectionDocument]
     unjudged: list[str]
 
@@ -120,6 +125,7 @@ def filter_document(decision: FilterDecision) -> FilterDocument:
     """Return the JSON document of a filter decision."""
     return {
         "feasible": sorted(decision.feasible),
+        "undecided": {node: str(each) for node, each in sorted(decision.undecided.items())},
         "rejected": _rejection_documents(decision.rejected),
         "unjudged": sorted(decision.not_evaluated),
     }
@@ -176,7 +182,9 @@ def _candidate_document(candidate: Candidate) -> CandidateDocument:
 
 
 def _rejection_documents(rejected: Mapping[str, Rejection]) -> dict[str, RejectionDocument]:
-    return {
-        node: {"reason": str(rejection), "resolvable": rejection.resolvable}
-        for node, rejection in sorted(rejected.items())
-    }
+    return {node: _rejection_document(each) for node, each in sorted(rejected.items())}
+
+
+def _rejection_document(rejection: Rejection) -> RejectionDocument:
+    document: RejectionDocument = {"reason": str(rejection), "resolvable": rejection.resolvable}
+    return {**document, "detail": rejection.causes} if rejection.causes else document

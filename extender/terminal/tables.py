@@ -11,7 +11,7 @@ from rich.text import Text
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import Candidate, PreemptionDecision
-from policies.preemption.filtering.status import FilterDecision, Rejection
+from policies.preemption.filtering.status import FilterDecision, Rejection, explained
 from policies.replicaset import ScaleDownDecision
 
 _SHOWN_CANDIDATES = 5
@@ -25,8 +25,11 @@ def filter_table(decision: FilterDecision) -> RenderableType:
     nodes = len(decision.feasible) + len(decision.rejected)
     head = Text(f"{decision.pod.key} fits {len(decision.feasible)} of {nodes} nodes", style="bold")
     table = plain_table("nodes", "", "because", "eviction")
-    if decision.feasible:
-        table.add_row(str(len(decision.feasible)), _names(sorted(decision.feasible)), "fits", "")
+    fitting = sorted(frozenset(decision.feasible).difference(decision.undecided))
+    if fitting:
+        table.add_row(str(len(fitting)), _names(fitting), "fits", "")
+    for rejection, names in _by_reason(decision.undecided):
+        table.add_row(str(len(names)), _names(names), f"passes: {rejection}", "")
     _add_rejections(table, decision.rejected)
     return Group(head, table, *_not_evaluated_warning(decision.not_evaluated))
 
@@ -81,12 +84,16 @@ def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:
 
 
 def _add_rejections(table: Table, rejected: Mapping[str, Rejection]) -> None:
-    by_reason: dict[Rejection, list[str]] = {}
-    for node, rejection in sorted(rejected.items()):
-        by_reason.setdefault(rejection, []).append(node)
-    for rejection, nodes in sorted(by_reason.items(), key=lambda each: -len(each[1])):
+    for rejection, nodes in _by_reason(rejected):
         eviction = "may help" if rejection.resolvable else "cannot help"
-        table.add_row(str(len(nodes)), _names(nodes), str(rejection), eviction)
+        table.add_row(str(len(nodes)), _names(nodes), explained(rejection), eviction)
+
+
+def _by_reason(rejected: Mapping[str, Rejection]) -> list[tuple[Rejection, list[str]]]:
+    found: dict[Rejection, list[str]] = {}
+    for node, rejection in sorted(rejected.items()):
+        found.setdefault(rejection, []).append(node)
+    return sorted(found.items(), key=lambda each: -len(each[1]))
 
 
 def _with_priority(pod: Pod) -> str:

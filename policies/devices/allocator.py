@@ -12,7 +12,8 @@ a refusal here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -24,7 +25,7 @@ from policies.devices.constraints import (
     find_attribute,
 )
 from policies.devices.planning import PlannedClaim, PlannedRequest
-from policies.devices.pools import Pool
+from policies.devices.pools import Pool, consumption, free_counters
 from policies.kubernetes.devices import (
     Attribute,
     AttributeType,
@@ -39,8 +40,6 @@ MAX_RESULTS: Final = 32
 MAX_STEPS: Final = 5_000
 """The maximum number of devices that one search tries; a longer search is unknown."""
 
-_BLOCKING = ("NoSchedule", "NoExecute")
-
 
 class Outcome(Enum):
     """Whether the devices of a node suffice."""
@@ -51,7 +50,7 @@ class Outcome(Enum):
 
 
 class Verdict(NamedTuple):
-    """An outcome; ``detail`` names what is not evaluated."""
+    """An outcome; ``detail`` names what is not evaluated, or which request fails and why."""
 
     outcome: Outcome
     detail: str = ""
@@ -64,13 +63,15 @@ def allocate(
     gates: frozenset[FeatureGate],
 ) -> Verdict:
     """Search for devices for all ``claims`` in ``pools``, of which ``uses`` are in use."""
+    search = _Search(claims, pools, uses, gates)
     try:
-        found = _Search(claims, pools, uses, gates).run()
+        if search.run():
+            return Verdict(Outcome.FITS)
     except _UndecidedError as undecided:
-        return Verdict(Outcome.UNKNOWN, str(undecided))
+        return Verdict(Outcome.UNKNOWN, f"{undecided} ({search.furthest_claim()})")
     except _TooManyDevicesError:
-        found = False
-    return Verdict(Outcome.FITS if found else Outcome.REFUSED)
+        return Verdict(Outcome.REFUSED, f"a claim needs more than {MAX_RESULTS} devices")
+    return Verdict(Outcome.REFUSED, search.refusal())
 
 
 class _UndecidedError(Exception):
@@ -117,7 +118,7 @@ class _Search:
         ]
         self._sharing = FeatureGate.DRA_CONSUMABLE_CAPACITY in gates
         self._shared = [dict(use.shared) for use in uses]
-        self._free = [_free_counters(pool, use) for pool, use in zip(pools, uses, strict=True)]
+        self._free = [free_counters(pool, use) for pool, use in zip(pools, uses, strict=True)]
         self._taken: list[_Taken] = []
         self._values: list[list[list[Attribute]]] = [
             [[] for _ in claim.constraints] for claim in claims
@@ -125,23 +126,57 @@ class _Search:
         self._capacity: dict[int, list[Mapping[str, int]]] = {}
         self._selected: dict[tuple[int, int], bool] = {}
         self._steps = 0
+        self._furthest = (0, 0)
 
     def run(self) -> bool:
         """Return whether there are devices for all requests."""
-        for claim in self._claims:
+        for number, claim in enumerate(self._claims):
             for planned in (each for group in claim.requests for each in group):
                 problem = _unsupported(planned.request, self._gates)
                 if problem:
+                    self._furthest = number, 0
                     raise _UndecidedError(problem)
         every = [
-            each.request.count is None
-            for claim in self._claims
-            for group in claim.requests
-            for each in group
+            (number, place)
+            for number, claim in enumerate(self._claims)
+            for place, group in enumerate(claim.requests)
+            if any(each.request.count is None for each in group)
         ]
-        if any(every) and any(pool.unusable for pool in self._pools):
+        if every and any(pool.unusable for pool in self._pools):
+            self._furthest = every[0]
             return False
         return self._claim(0)
+
+    def furthest_claim(self) -> str:
+        """Return the name of the claim that the search has reached."""
+        return self._claims[self._furthest[0]].name
+
+    def refusal(self) -> str:
+        """Return why the search found nothing: the furthest request that it could not meet."""
+        claim, number = self._furthest
+        group = self._claims[claim].requests[number]
+        name = min(group[0].names, key=len)
+        try:
+            reasons = "; or ".join(dict.fromkeys(self._shortage(claim, each) for each in group))
+        except _UndecidedError:
+            reasons = "too few devices"
+        return f"{self.furthest_claim()}, request {name}: {reasons}"
+
+    def _shortage(self, claim: int, planned: PlannedRequest) -> str:
+        """Return why the devices do not suffice for a request, or an alternative of one."""
+        matching = [n for n in range(len(self._places)) if self._selects(planned, n)]
+        is_needed = planned.request.count is None or not matching
+        if is_needed and any(pool.unusable for pool in self._pools):
+            return "a pool of the node is incomplete or invalid"
+        if not matching:
+            return "no device matches"
+        lacks = Counter(self._obstacle(claim, planned, place) for place in matching)
+        free = lacks.pop("", 0)
+        wanted = planned.request.count or len(matching)
+        found = ", ".join(f"{count} {lack}" for lack, count in sorted(lacks.items()))
+        if free >= wanted:
+            found = "constraints or other requests exclude some"
+        return f"needs {wanted} of {len(matching)} matching device(s)" + (found and f": {found}")
 
     def _claim(self, claim: int) -> bool:
         return claim == len(self._claims) or self._request(claim, 0)
@@ -154,6 +189,7 @@ class _Search:
                 return self._claim(claim + 1)
             except _TooManyDevicesError:
                 return self._release_to(depth)
+        self._furthest = max(self._furthest, (claim, number))
         too_many = 0
         for planned in requests[number]:
             try:
@@ -254,29 +290,39 @@ class _Search:
 
     def _take(self, claim: int, planned: PlannedRequest, place: int) -> bool:
         """Take a device if nothing forbids it."""
+        if self._obstacle(claim, planned, place):
+            return False
         at = self._places[place]
-        device = at.device
-        consumed = self._consumes(planned, place)
-        if (
-            consumed is None
-            or self._is_in_use(claim, planned, place)
-            or not self._has_capacity(place, consumed)
-            or (device.consumes and FeatureGate.DRA_PARTITIONABLE_DEVICES not in self._gates)
-            or (FeatureGate.DRA_DEVICE_TAINTS in self._gates and _is_repelled(device, planned))
-        ):
-            return False
-        counts = bool(device.consumes) and not self._is_shared_already(place)
-        if counts and not self._has_counters(at):
-            return False
+        counts = self._counts(place)
         added = self._add_to_constraints(claim, planned, at)
         if added is None:
             return False
         if counts:
             self._count(at, 1)
-        if self._is_shared(device):
-            self._capacity.setdefault(place, []).append(consumed)
+        if self._is_shared(at.device):
+            self._capacity.setdefault(place, []).append(self._consumes(planned, place) or {})
         self._taken.append(_Taken(claim, place, counts, added))
         return True
+
+    def _obstacle(self, claim: int, planned: PlannedRequest, place: int) -> str:
+        """Return what forbids a device that matches, apart from constraints, or ""."""
+        device = self._places[place].device
+        if self._is_in_use(claim, planned, place):
+            return "in use"
+        consumed = self._consumes(planned, place)
+        if consumed is None or not self._has_capacity(place, consumed):
+            return "without enough capacity"
+        if device.consumes and FeatureGate.DRA_PARTITIONABLE_DEVICES not in self._gates:
+            return "partitioned"
+        if FeatureGate.DRA_DEVICE_TAINTS in self._gates and planned.is_repelled_by(device):
+            return "tainted"
+        if self._counts(place) and not self._has_counters(self._places[place]):
+            return "without enough counters"
+        return ""
+
+    def _counts(self, place: int) -> bool:
+        """Return whether taking a device changes the counters of its pool."""
+        return bool(self._places[place].device.consumes) and not self._is_shared_already(place)
 
     def _release(self) -> bool:
         """Release the device taken last; return false, as the solution with it has failed."""
@@ -314,13 +360,13 @@ class _Search:
 
     def _has_counters(self, at: _Place) -> bool:
         free = dict(self._free[at.pool])
-        for name, amount in _consumption(at.device):
+        for name, amount in consumption(at.device):
             free[name] = free.get(name, 0) - amount
         return all(amount >= 0 for amount in free.values())
 
     def _count(self, at: _Place, sign: int) -> None:
         free = self._free[at.pool]
-        for name, amount in _consumption(at.device):
+        for name, amount in consumption(at.device):
             free[name] -= sign * amount
 
     def _add_to_constraints(
@@ -352,30 +398,3 @@ def _unsupported(request: DeviceRequest, gates: frozenset[FeatureGate]) -> str:
     if request.capacity and FeatureGate.DRA_CONSUMABLE_CAPACITY not in gates:
         return f"capacity of request {request.name}"
     return ""
-
-
-def _is_repelled(device: Device, planned: PlannedRequest) -> bool:
-    return any(
-        not any(each.tolerates(taint) for each in planned.request.tolerations)
-        for taint in device.taints
-        if taint.effect in _BLOCKING
-    )
-
-
-CounterName = tuple[str, str]
-
-
-def _consumption(device: Device) -> Iterator[tuple[CounterName, int]]:
-    for consumed in device.consumes:
-        for name, amount in consumed.amounts:
-            yield (consumed.name, name), amount
-
-
-def _free_counters(pool: Pool, use: PoolUse) -> dict[CounterName, int]:
-    free = {(each.name, name): n for each in pool.counters for name, n in each.amounts}
-    used = use.devices.union(name for name, _ in use.shared)
-    for device in (*pool.devices, *pool.elsewhere):
-        if device.name in used:
-            for name, amount in _consumption(device):
-                free[name] = free.get(name, 0) - amount
-    return free

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policies.devices.expressions import Selector, compile_selector
-from policies.kubernetes.devices import DeviceClass, DeviceConstraint, DeviceRequest
+from policies.kubernetes.devices import Device, DeviceClass, DeviceConstraint, DeviceRequest
+
+_BLOCKING = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +19,22 @@ class PlannedRequest:
     request: DeviceRequest
     selectors: tuple[Selector, ...]
 
+    def is_repelled_by(self, device: Device) -> bool:
+        """Return whether the device has a taint that the request does not tolerate."""
+        return any(
+            not any(each.tolerates(taint) for each in self.request.tolerations)
+            for taint in device.taints
+            if taint.effect in _BLOCKING
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedClaim:
-    """A claim to allocate: the alternatives of each request, and its constraints."""
+    """A claim to allocate: the alternatives of each request, its constraints, and its name."""
 
     requests: tuple[tuple[PlannedRequest, ...], ...]
     constraints: tuple[DeviceConstraint, ...] = ()
+    name: str = ""
 
     def attributes(self) -> Iterator[str]:
         """Return the names of the attributes that the search reads, as ``domain/name``."""
@@ -37,6 +48,7 @@ def plan_claim(
     requests: Sequence[DeviceRequest],
     constraints: Sequence[DeviceConstraint],
     classes: Mapping[str, DeviceClass],
+    name: str = "claim",
 ) -> PlannedClaim:
     """Prepare a claim for the search. Every class of its requests is in ``classes``."""
     return PlannedClaim(
@@ -45,6 +57,7 @@ def plan_claim(
             for request in requests
         ),
         tuple(constraints),
+        name,
     )
 
 

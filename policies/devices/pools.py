@@ -10,7 +10,7 @@ Source: GatherPools in k8s.io/dynamic-resource-allocation/structured/internal/in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from policies.kubernetes.devices import (
@@ -18,6 +18,7 @@ from policies.kubernetes.devices import (
     Device,
     DeviceTaintRule,
     PoolId,
+    PoolUse,
     ResourceSlice,
 )
 from policies.kubernetes.feature_gates import FeatureGate
@@ -134,3 +135,24 @@ def _is_valid(
 def _tainted(device: Device, pool: PoolId, rules: Iterable[DeviceTaintRule]) -> Device:
     taints = tuple(rule.taint for rule in rules if rule.selects(pool, device.name))
     return replace(device, taints=(*device.taints, *taints)) if taints else device
+
+
+CounterName = tuple[str, str]
+
+
+def consumption(device: Device) -> Iterator[tuple[CounterName, int]]:
+    """Yield the counters that a device consumes, with the amounts."""
+    for consumed in device.consumes:
+        for name, amount in consumed.amounts:
+            yield (consumed.name, name), amount
+
+
+def free_counters(pool: Pool, use: PoolUse) -> dict[CounterName, int]:
+    """Return what the devices in use leave of the counters of a pool."""
+    free = {(each.name, name): n for each in pool.counters for name, n in each.amounts}
+    used = use.devices.union(name for name, _ in use.shared)
+    for device in (*pool.devices, *pool.elsewhere):
+        if device.name in used:
+            for name, amount in consumption(device):
+                free[name] = free.get(name, 0) - amount
+    return free

@@ -16,6 +16,7 @@ from policies.preemption.filtering.status import (
     FilterDecision,
     Rejection,
     describe_not_evaluated,
+    explained,
     resolution_note,
 )
 from policies.preemption.victim_units import VictimUnit
@@ -77,7 +78,7 @@ class PreemptionDecision:
         for node in sorted(self.candidates):
             yield from _describe_candidate(self.candidates[node])
         for node, rejection in sorted(self.rejected.items()):
-            yield f"  {node}: {rejection}{resolution_note(rejection)}"
+            yield f"  {node}: {explained(rejection)}{resolution_note(rejection)}"
         if self.untried:
             yield f"not tried before the deadline: {self.untried} node(s)"
         yield from describe_not_evaluated(self.not_evaluated)
@@ -100,7 +101,9 @@ def no_preemption_needed(filtering: FilterDecision) -> PreemptionDecision:
         eligible=True,
         reason=str(FEASIBLE),
         chosen=None,
-        rejected=dict.fromkeys(filtering.feasible, FEASIBLE) | dict(filtering.rejected),
+        rejected=dict.fromkeys(filtering.feasible, FEASIBLE)
+        | dict(filtering.undecided)
+        | dict(filtering.rejected),
         not_evaluated=filtering.not_evaluated,
     )
 

@@ -45,22 +45,19 @@ def filter_nodes(
     """
     pipeline = _prepared(pod, snapshot, rules)
     nodes = snapshot.nodes if among is None else _known(among, snapshot)
-    rejected: dict[str, Rejection] = {}
-    feasible: list[str] = []
+    statuses: dict[str, Rejection | None] = {}
     for name in nodes:
         if not has_time_left():
             raise DeadlineExceededError
-        rejection = pipeline.evaluate(snapshot.nodes[name])
-        if rejection is None:
-            feasible.append(name)
-        else:
-            rejected[name] = rejection
+        statuses[name] = pipeline.evaluate(snapshot.nodes[name])
+    undecided = {name: r for name, r in statuses.items() if r is not None and r.is_undecided}
     return FilterDecision(
         pod,
-        tuple(feasible),
-        rejected,
+        tuple(name for name, r in statuses.items() if r is None or name in undecided),
+        {name: r for name, r in statuses.items() if r is not None and name not in undecided},
         pipeline.conflict,
         not_evaluated(pod, snapshot, rules.release, pipeline.ran),
+        undecided,
     )
 
 

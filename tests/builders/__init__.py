@@ -60,6 +60,7 @@ from tests.builders.values import (
     taint,
     toleration,
     volume,
+    without_causes,
     workload,
 )
 
@@ -98,6 +99,7 @@ __all__ = [
     "thing",
     "toleration",
     "volume",
+    "without_causes",
     "without_none",
     "workload",
     "workload_json",

@@ -53,6 +53,7 @@ from policies.kubernetes.storage import (
     StorageClass,
     StorageKind,
 )
+from policies.preemption.filtering.status import Rejection
 from tests.builders.storage import StorageObject, build_storage
 
 SECOND = 10**9
@@ -210,6 +211,16 @@ def holding(
 ) -> NodeState:
     """Return the node ``on`` with ``pods`` on it, whatever node they name themselves."""
     return build_node_state(on, pods, nominated, unreadable)
+
+
+def without_causes(rejection: Rejection | None) -> Rejection | None:
+    """Return a rejection without the details that its phrases leave out."""
+    if rejection is None:
+        return None
+    bare = (
+        each if "{0}" in each.code.value else replace(each, detail="") for each in rejection.reasons
+    )
+    return replace(rejection, reasons=tuple(bare))
 
 
 def host_port(text: str | int) -> HostPort:

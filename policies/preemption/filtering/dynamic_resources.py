@@ -37,10 +37,7 @@ from policies.preemption.filtering.status import Code, FilterDecision, Rejection
 
 _GATE = FeatureGate.DYNAMIC_RESOURCE_ALLOCATION
 _MOST_CONSUMERS = 256
-_ELSEWHERE = unresolvable(Code.DEVICES_ELSEWHERE)
-_NO_DEVICES = unresolvable(Code.NO_DEVICES)
-_NO_SUCH_RESOURCE = unresolvable(Code.NO_SUCH_RESOURCE)
-_EXTENDED_CLAIM_LEFT = unresolvable(Code.EXTENDED_CLAIM_LEFT)
+_EXTENDED = "extended resources"
 _CONFLICTS = frozenset(
     (
         Code.NO_DEVICE_CLAIM_YET,
@@ -107,7 +104,9 @@ class PodDevices:
         for name in sorted(_classes_of(unallocated) - storage.device_classes.keys()):
             return f"{classes.value}/{name}"
         planned = [
-            plan_claim(claim.requests, claim.constraints, storage.device_classes)
+            plan_claim(
+                claim.requests, claim.constraints, storage.device_classes, f"claim {claim.key}"
+            )
             for claim in unallocated
         ]
         if extended:
@@ -121,12 +120,17 @@ class PodDevices:
             kinds.append(StorageKind.TAINT_RULES)
         return next((str(kind.value) for kind in kinds if not self.storage.knows_all(kind)), "")
 
-    def left_over(self) -> bool:
-        """Return whether a claim for the extended resources is left from an earlier attempt."""
-        return bool(self.delegated) and any(
-            claim.extended and claim.owner == self.pod.uid and claim.namespace == self.pod.namespace
-            for claim in self.storage.devices.values()
+    def left_over(self) -> str:
+        """Return the key of a claim for the extended resources that is left from an attempt."""
+        claims = self.storage.devices.values() if self.delegated else ()
+        left = (
+            claim.key
+            for claim in claims
+            if claim.extended
+            and claim.owner == self.pod.uid
+            and claim.namespace == self.pod.namespace
         )
+        return next(left, "")
 
     def _extended_claim(self, resources: frozenset[str]) -> PlannedClaim:
         classes = backing_classes(self.storage)
@@ -135,7 +139,7 @@ class PodDevices:
             for each in self.pod.extended_requests
             if each.resource in resources
         ]
-        return plan_claim(requests, (), self.storage.device_classes)
+        return plan_claim(requests, (), self.storage.device_classes, _EXTENDED)
 
 
 class DevicesFilter(NodeOnlyPlugin):
@@ -144,7 +148,9 @@ class DevicesFilter(NodeOnlyPlugin):
     def __init__(self, devices: PodDevices) -> None:
         self._devices = devices
         self._reachable = [
-            claim.nodes for claim in devices.claims if claim.allocated and claim.nodes is not None
+            (claim.key, claim.nodes)
+            for claim in devices.claims
+            if claim.allocated and claim.nodes is not None
         ]
         self._allocates = any(not claim.allocated for claim in devices.claims)
         self._left_over = devices.left_over()
@@ -159,10 +165,11 @@ class DevicesFilter(NodeOnlyPlugin):
         extended: frozenset[str] = frozenset()
         if self._devices.delegated:
             if self._left_over:
-                return _EXTENDED_CLAIM_LEFT
+                return unresolvable(Code.EXTENDED_CLAIM_LEFT, f"claim {self._left_over}")
             extended = frozenset(n for n in self._devices.delegated if is_delegated(n, node))
-            if any(not is_known for is_known in self._are_known(node)):
-                return _NO_SUCH_RESOURCE
+            unknown = next(self._unknown_resources(node), "")
+            if unknown:
+                return unresolvable(Code.NO_SUCH_RESOURCE, unknown)
         if not self._allocates and not extended:
             return self._elsewhere(node)
         search = self._search(extended)
@@ -170,9 +177,9 @@ class DevicesFilter(NodeOnlyPlugin):
             return self._elsewhere(node) or _undecided(search)
         verdict = search.verdict(node)
         if verdict.outcome is Outcome.REFUSED:
-            return _NO_DEVICES
-        unknown = verdict.detail or self._unknown_use
-        return self._elsewhere(node) or (_undecided(unknown) if unknown else None)
+            return unresolvable(Code.NO_DEVICES, verdict.detail)
+        missing = verdict.detail or self._unknown_use
+        return self._elsewhere(node) or (_undecided(missing) if missing else None)
 
     @property
     def delegated(self) -> frozenset[str]:
@@ -196,16 +203,18 @@ class DevicesFilter(NodeOnlyPlugin):
             self._searches[extended] = self._devices.search(extended)
         return self._searches[extended]
 
-    def _are_known(self, node: Node) -> Iterator[bool]:
-        """Yield for each extended resource whether devices, or the node, have it at all."""
+    def _unknown_resources(self, node: Node) -> Iterator[str]:
+        """Yield the extended resources that neither devices nor the node have at all."""
         known = node.allocatable.scalars.keys() | self._devices.delegated
         for name, amount in self._devices.pod.requests.scalars.items():
-            if amount and is_backed_by_devices(name):
-                yield name in known
+            if amount and is_backed_by_devices(name) and name not in known:
+                yield name
 
     def _elsewhere(self, node: Node) -> Rejection | None:
-        fits = all(nodes.matches(node.name, node.labels) for nodes in self._reachable)
-        return None if fits else _ELSEWHERE
+        for claim, nodes in self._reachable:
+            if not nodes.matches(node.name, node.labels):
+                return unresolvable(Code.DEVICES_ELSEWHERE, f"claim {claim}")
+        return None
 
 
 def _undecided(detail: str) -> Rejection:
@@ -221,7 +230,7 @@ def _conflict(claim: ResourceClaim, pod: Pod, storage: Storage) -> Rejection | N
     """Return why no node can have the claim."""
     if claim.allocated:
         full = len(claim.reserved_for) >= _MOST_CONSUMERS and pod.uid not in claim.reserved_for
-        return unresolvable(Code.DEVICE_CLAIM_IN_USE) if full else None
+        return unresolvable(Code.DEVICE_CLAIM_IN_USE, f"claim {claim.key}") if full else None
     for request in claim.requests:
         for each in request.alternatives():
             name = each.name if each is request else f"{request.name}/{each.name}"
@@ -266,7 +275,11 @@ def deallocation_result(filtering: FilterDecision, snapshot: Snapshot, release: 
     if not (claims or delegated) or filtering.conflict is not None:
         return "no new claims to deallocate"
     free = [claim.nodes for claim in claims if claim.nodes and claim.reserved_for <= {pod.uid}]
-    nodes = [snapshot.nodes[name].node for name, why in rejected.items() if why == _ELSEWHERE]
+    nodes = [
+        snapshot.nodes[name].node
+        for name, why in rejected.items()
+        if why.reasons[0].code is Code.DEVICES_ELSEWHERE
+    ]
     useless = any(not usable.matches(node.name, node.labels) for usable in free for node in nodes)
     if useless:
         return "deallocation of ResourceClaim completed"

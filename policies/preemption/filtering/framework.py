@@ -177,17 +177,15 @@ class Pipeline:
     def evaluate(self, node: NodeState) -> Rejection | None:
         """Do the same as :meth:`refuse`, after the conflicts and limits of the PreFilters.
 
-        A node that cannot be evaluated passes: kube-scheduler has evaluated it itself. The limits
-        do not hold for the node that the pod is nominated to, which is always evaluated, and first.
-        Source: evaluateNominatedNode in pkg/scheduler/schedule_one.go.
+        The limits do not hold for the node that the pod is nominated to, which is always evaluated,
+        and first. Source: evaluateNominatedNode in pkg/scheduler/schedule_one.go.
         """
         if self.conflict is not None:
             return self.conflict
         name = node.node.name
         if self.only is not None and name not in self.only and name != self.pod.nominated_node:
             return unresolvable(Code.NOT_EXAMINED, " ".join(self.limited_by))
-        rejection = self.refuse(node)
-        return None if rejection is None or rejection.is_undecided else rejection
+        return self.refuse(node)
 
     def removing(self, pod: Pod, node: NodeState) -> Pipeline:
         """Return the pipeline after ``pod`` has left ``node``."""

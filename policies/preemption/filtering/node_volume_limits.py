@@ -39,7 +39,6 @@ from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeOnlyPl
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 
 _COUNTED_KINDS = frozenset((StorageKind.ATTACHMENTS, StorageKind.DRIVERS))
-_TOO_MANY = refused(Code.TOO_MANY_VOLUMES)
 _LIMIT_PREFIX = "attachable-volumes-csi-"
 _LONGEST_NAME = 63
 
@@ -108,10 +107,11 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
         absent = self.absent_driver(node.node)
         if absent is not None:
             return absent
-        if self._exceeds(node, 0):
-            return _TOO_MANY
+        exceeding = self._exceeding(node, 0)
+        if exceeding:
+            return refused(Code.TOO_MANY_VOLUMES, f"driver {exceeding}")
         unread = self.counting.unread_volumes(node)
-        undecided = bool(unread) and self._exceeds(node, len(unread))
+        undecided = bool(unread) and bool(self._exceeding(node, len(unread)))
         return unresolvable(Code.VOLUMES_UNKNOWN, unread[0]) if undecided else None
 
     def absent_driver(self, node: Node) -> Rejection | None:
@@ -134,19 +134,22 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
     def _volumes_of_pod(self, csi_node: CsiNode | None) -> set[CsiVolume]:
         return set(self.counting.volumes(self.pod, csi_node))
 
-    def _exceeds(self, state: NodeState, unread: int) -> bool:
+    def _exceeding(self, state: NodeState, unread: int) -> str:
+        """Return the first driver whose limit ``unread`` more volumes would exceed, or ""."""
         counting, node = self.counting, self.counting.storage.csi_nodes.get(state.node.name)
         volumes_of_pod = self._volumes_of_pod(node)
         limits = counting.limits({volume.driver for volume in volumes_of_pod}, state.node, node)
         if not limits:
-            return False
+            return ""
         used = {volume for other in state.pods for volume in counting.volumes(other, node)}
         taken = Counter(volume.driver for volume in used | counting.attached(state.node))
         added = Counter(volume.driver for volume in volumes_of_pod - used)
-        return any(
-            driver in limits and taken[driver] + more + unread > limits[driver]
-            for driver, more in added.items()
+        exceeding = (
+            driver
+            for driver, more in sorted(added.items())
+            if driver in limits and taken[driver] + more + unread > limits[driver]
         )
+        return next(exceeding, "")
 
 
 @dataclass(frozen=True, slots=True)

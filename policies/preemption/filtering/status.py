@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
 
 from policies.kubernetes.snapshot import Pod
 
@@ -96,7 +95,10 @@ class Code(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A code with its details; ``str()`` returns kube-scheduler's phrase."""
+    """A code with its details; ``str()`` returns kube-scheduler's phrase.
+
+    A detail without a placeholder in the phrase names the object that is the cause, and why.
+    """
 
     code: Code
     detail: str = ""
@@ -117,6 +119,15 @@ class Rejection:
         return ", ".join(str(reason) for reason in self.reasons)
 
     @property
+    def causes(self) -> str:
+        """The details that kube-scheduler's phrases leave out, such as the name of a claim."""
+        return ", ".join(
+            reason.detail
+            for reason in self.reasons
+            if reason.detail and "{0}" not in reason.code.value
+        )
+
+    @property
     def is_undecided(self) -> bool:
         """Whether the node was not evaluated: it passes filtering, and is never a candidate."""
         return self.reasons[0].code in (Code.DEVICES_UNKNOWN, Code.VOLUMES_UNKNOWN)
@@ -130,12 +141,6 @@ def refused(code: Code, detail: str = "") -> Rejection:
 def unresolvable(code: Code, detail: str = "", second: str = "") -> Rejection:
     """Return a rejection that eviction cannot resolve (upstream: UnschedulableAndUnresolvable)."""
     return Rejection((Reason(code, detail, second),), resolvable=False)
-
-
-@lru_cache(maxsize=64)
-def unresolvable_for_all(codes: tuple[Code, ...]) -> Rejection:
-    """Return a rejection for several reasons that eviction cannot resolve."""
-    return Rejection(tuple(Reason(code) for code in codes), resolvable=False)
 
 
 FEASIBLE = unresolvable(Code.FEASIBLE)
@@ -160,9 +165,10 @@ def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
 class FilterDecision:
     """The nodes that a pod fits now, and the status of the others.
 
-    ``conflict`` is set when the pod contradicts itself, so that no node was evaluated;
-    ``not_evaluated`` names the in-tree filters that need more than the snapshot shows, such as
-    objects that could not be read.
+    ``undecided`` are those of the feasible nodes that could not be evaluated: kube-scheduler has
+    evaluated them itself. ``conflict`` is set when the pod contradicts itself, so that no node was
+    evaluated; ``not_evaluated`` names the in-tree filters that need more than the snapshot shows,
+    such as objects that could not be read.
     """
 
     pod: Pod
@@ -170,16 +176,22 @@ class FilterDecision:
     rejected: Mapping[str, Rejection]
     conflict: Rejection | None = None
     not_evaluated: frozenset[str] = frozenset()
+    undecided: Mapping[str, Rejection] = field(default_factory=dict)
 
     def describe(self) -> Iterator[str]:
         """Yield, line by line, the nodes that fit and the status of the others."""
         nodes = len(self.feasible) + len(self.rejected)
         yield f"{self.pod.key} fits {len(self.feasible)} of {nodes} nodes"
         for node in self.feasible:
-            yield f"  {node}: fits"
+            yield f"  {node}: {self.undecided.get(node, 'fits')}"
         for node, rejection in sorted(self.rejected.items()):
-            yield f"  {node}: {rejection}{resolution_note(rejection)}"
+            yield f"  {node}: {explained(rejection)}{resolution_note(rejection)}"
         yield from describe_not_evaluated(self.not_evaluated)
+
+
+def explained(rejection: Rejection) -> str:
+    """Return kube-scheduler's phrases for a rejection, and in parentheses what they leave out."""
+    return f"{rejection} ({rejection.causes})" if rejection.causes else str(rejection)
 
 
 def resolution_note(rejection: Rejection) -> str:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from policies.kubernetes.selectors import Labels, NodeSelector, NodeSelectorTerm, Requirement
 from policies.kubernetes.snapshot import NodeState
 from policies.kubernetes.storage import PersistentVolume, PersistentVolumeClaim, Storage
-from policies.preemption.filtering.status import Code
+from policies.preemption.filtering.status import Code, Reason
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 """Provisioners of a class without dynamic provisioning."""
@@ -60,11 +60,12 @@ class UnboundClaims:
             ],
         )
 
-    def failure(self, state: NodeState) -> Code | None:
+    def failure(self, state: NodeState) -> Reason | None:
         """Return why the claims cannot be bound on the node, or None."""
         labels = state.node.labels
-        if any(node != state.node.name for node, _ in self.selected):
-            return Code.NO_VOLUME_TO_BIND
+        for node, provisioning in self.selected:
+            if node != state.node.name:
+                return Reason(Code.NO_VOLUME_TO_BIND, f"{provisioning.claim}, for node {node}")
         to_provision = [provisioning for _, provisioning in self.selected]
         taken: set[str] = set()
         for volumes, provisioning in self.others:
@@ -74,7 +75,7 @@ class UnboundClaims:
             else:
                 taken.add(volume)
         failures = (provisioning.failure(labels) for provisioning in to_provision)
-        return next((code for code in failures if code is not None), None)
+        return next((reason for reason in failures if reason is not None), None)
 
     def label_keys(self) -> frozenset[str] | None:
         """Return the node labels that decide; None if the name of the node decides, too."""
@@ -146,25 +147,26 @@ def _is_eligible(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """Whether a volume for a claim can be provisioned on a node (checkVolumeProvisions).
+    """Whether a volume for ``claim`` can be provisioned on a node (checkVolumeProvisions).
 
     ``topologies`` are the nodes that the class allows. ``capacities`` are large enough; None: the
     driver does not report its capacity.
     """
 
+    claim: str
     topologies: Alternatives
     capacities: FirstByLabels | None = None
 
     @staticmethod
     def of(claim: PersistentVolumeClaim, storage: Storage) -> Provisioning:
         """Find the topologies and capacities; upstream does not translate in-tree provisioners."""
-        found = storage.classes[claim.storage_class]
+        found, name = storage.classes[claim.storage_class], f"claim {claim.key}"
         if found.provisioner in NO_PROVISIONER:
-            return Provisioning(())
+            return Provisioning(name, ())
         topologies = alternatives_of(found.topologies)
         driver = storage.drivers.get(found.provisioner)
         if driver is None or not driver.storage_capacity or not claim.request:
-            return Provisioning(topologies)
+            return Provisioning(name, topologies)
         large_enough = (
             (each.key, (each.nodes.requirements,))
             for each in storage.capacities.values()
@@ -173,14 +175,14 @@ class Provisioning:
             and each.largest is not None
             and each.largest >= claim.request
         )
-        return Provisioning(topologies, FirstByLabels(large_enough))
+        return Provisioning(name, topologies, FirstByLabels(large_enough))
 
-    def failure(self, labels: Labels) -> Code | None:
+    def failure(self, labels: Labels) -> Reason | None:
         """Return why no volume can be provisioned on a node with ``labels``, or None."""
         if not _meet(labels, self.topologies):
-            return Code.NO_VOLUME_TO_BIND
+            return Reason(Code.NO_VOLUME_TO_BIND, self.claim)
         if self.capacities is not None and self.capacities.first(labels) is None:
-            return Code.NOT_ENOUGH_STORAGE
+            return Reason(Code.NOT_ENOUGH_STORAGE, self.claim)
         return None
 
     def label_keys(self) -> frozenset[str]:

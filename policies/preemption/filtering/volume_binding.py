@@ -28,9 +28,9 @@ from policies.kubernetes.storage import (
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.preemption.filtering.status import (
     Code,
+    Reason,
     Rejection,
     unresolvable,
-    unresolvable_for_all,
 )
 from policies.preemption.filtering.unbound_claims import (
     NO_PROVISIONER,
@@ -38,8 +38,6 @@ from policies.preemption.filtering.unbound_claims import (
     alternatives_of,
     keys_of,
 )
-
-_UNBOUND = unresolvable(Code.CLAIM_UNBOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,16 @@ class VolumeBinding:
                 return PreFilter(conflict=claim)
             claims.append(claim)
         unbound = [claim for claim in claims if not _is_bound(claim)]
-        if not all(_waits(claim, storage) for claim in unbound):
-            return PreFilter(conflict=_UNBOUND)
+        for claim in unbound:
+            if not _waits(claim, storage):
+                return PreFilter(conflict=unresolvable(Code.CLAIM_UNBOUND, f"claim {claim.key}"))
         if any(_needs_unknown_objects(claim, storage, release) for claim in unbound):
             unbound = []
-        volumes_found = [storage.volumes.get(each.volume) for each in claims if _is_bound(each)]
+        volumes_found = [
+            (f"claim {each.key}", storage.volumes.get(each.volume))
+            for each in claims
+            if _is_bound(each)
+        ]
         if not volumes_found and not unbound:
             return NOTHING_TO_CHECK
         bound = BoundVolumes(volumes_found, storage, release)
@@ -90,10 +93,10 @@ def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
 def _node_filter(bound: BoundVolumes, unbound: UnboundClaims) -> NodeFilter:
     def rule(state: NodeState) -> Rejection | None:
         failures = bound.failure(state), unbound.failure(state)
-        if failures[0] is Code.VOLUME_MISSING:
+        if failures[0] is not None and failures[0].code is Code.VOLUME_MISSING:
             failures = failures[::-1]  # in upstream's order
-        found = tuple(code for code in failures if code is not None)
-        return unresolvable_for_all(found) if found else None
+        found = tuple(reason for reason in failures if reason is not None)
+        return Rejection(found, resolvable=False) if found else None
 
     read, others = bound.label_keys(), unbound.label_keys()
     return NodeFilter(rule, None if read is None or others is None else read | others)
@@ -181,28 +184,29 @@ def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BoundVolumes:
-    """The volumes of bound claims; None for one that does not exist (checkBoundClaims)."""
+    """Bound claims and their volumes; None for one that does not exist (checkBoundClaims)."""
 
-    volumes: Sequence[PersistentVolume | None]
+    volumes: Sequence[tuple[str, PersistentVolume | None]]
     storage: Storage
     release: Release
 
-    def failure(self, state: NodeState) -> Code | None:
+    def failure(self, state: NodeState) -> Reason | None:
         """Return why the first volume that fails cannot be used on the node, or None."""
         node = self.storage.csi_nodes.get(state.node.name)
-        for volume in self.volumes:
+        for claim, volume in self.volumes:
             if volume is None:
-                return Code.VOLUME_MISSING
+                return Reason(Code.VOLUME_MISSING, claim)
             affinity = _affinity(volume, node, self.release)
             # Upstream matches labels only: it passes the selector a node without a name.
             if affinity is not None and not affinity.matches("", state.node.labels):
                 conflict = self.release.volume_affinity_is_a_conflict
-                return Code.VOLUME_CONFLICT if conflict else Code.VOLUME_AFFINITY
+                code = Code.VOLUME_CONFLICT if conflict else Code.VOLUME_AFFINITY
+                return Reason(code, f"{claim}, volume {volume.name}")
         return None
 
     def label_keys(self) -> frozenset[str] | None:
         """Return the node labels that decide; None if a volume may be translated on a node."""
-        present = [each for each in self.volumes if each is not None]
+        present = [each for _, each in self.volumes if each is not None]
         if any(each.migration is not None for each in present):
             return None
         return keys_of(alternatives_of(each.affinity) for each in present)

@@ -11,6 +11,7 @@ its namespace.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from policies.kubernetes.csi_migration import AWS_EBS, GCE_PD, ISCSI, RBD
@@ -48,14 +49,11 @@ class VolumeRestrictions:
             claims.append(claim)
         single = {claim.name for claim in claims if claim.read_write_once_pod}
         disks = tuple(disk for disk in pod.storage.disks if disk.plugin in _RESTRICTED)
-        conflicts = len(single & _in_use(pod.namespace, snapshot)) if single else 0
-        if not disks and not conflicts:
+        in_use = single & _in_use(pod.namespace, snapshot) if single else single
+        if not disks and not in_use:
             return NOTHING_TO_CHECK
-        return PreFilter(
-            VolumeRestrictionsFilter(
-                disks, frozenset(single), conflicts, _claim_in_use_rejection(release)
-            )
-        )
+        rejection = _claim_in_use_rejection(sorted(in_use), pod.namespace, release)
+        return PreFilter(VolumeRestrictionsFilter(disks, frozenset(single), len(in_use), rejection))
 
 
 def cannot_evaluate(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
@@ -114,9 +112,10 @@ def _in_use(namespace: str, snapshot: Snapshot) -> frozenset[str]:
     )
 
 
-def _claim_in_use_rejection(release: Release) -> Rejection:
+def _claim_in_use_rejection(names: Sequence[str], namespace: str, release: Release) -> Rejection:
     here = release.claim_in_use_is_of_the_node
-    return refused(Code.CLAIM_IN_USE_HERE if here else Code.CLAIM_IN_USE)
+    detail = ", ".join(f"claim {namespace}/{name}" for name in names)
+    return refused(Code.CLAIM_IN_USE_HERE if here else Code.CLAIM_IN_USE, detail)
 
 
 def _conflicting(disk: Disk, pod: Pod) -> bool:

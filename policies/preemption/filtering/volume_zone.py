@@ -16,7 +16,6 @@ from policies.kubernetes.storage import NO_POD_STORAGE, PersistentVolume, Storag
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 
-_REFUSAL = unresolvable(Code.VOLUME_ZONE)
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 _LABELS = frozenset({BETA_ZONE, BETA_REGION, ZONE, REGION})
 
@@ -31,12 +30,15 @@ class VolumeZone:
         """Find the zones of the volumes of the pod's claims, except those created for it alone."""
         if pod.storage is None or cannot_evaluate(pod, snapshot, release):
             return NOTHING_TO_CHECK
-        topology: list[tuple[str, frozenset[str]]] = []
+        topology: list[tuple[Rejection, str, frozenset[str]]] = []
         for claim in pod.storage.non_ephemeral_claims:
             volume = _volume(f"{pod.namespace}/{claim}", claim, snapshot.storage)
             if isinstance(volume, Rejection):
                 return PreFilter(conflict=volume)
-            topology.extend(() if volume is None else volume.topology)
+            if volume is not None:
+                detail = f"claim {pod.namespace}/{claim}, volume {volume.name}"
+                refusal = unresolvable(Code.VOLUME_ZONE, detail)
+                topology += [(refusal, key, values) for key, values in volume.topology]
         if not topology:
             return NOTHING_TO_CHECK
 
@@ -44,8 +46,8 @@ class VolumeZone:
             labels = state.node.labels
             if _LABELS.isdisjoint(labels):
                 return None
-            fits = all(_value(labels, key) in values for key, values in topology)
-            return None if fits else _REFUSAL
+            refusals = (why for why, key, values in topology if _value(labels, key) not in values)
+            return next(refusals, None)
 
         return PreFilter(NodeFilter(rule, _LABELS))
 

@@ -200,7 +200,8 @@ class VectorizedEngine:
         self, evaluation: PodEvaluation, requested: RequestedRows, has_time_left: HasTimeLeft
     ) -> FilteredRows:
         pod, rules = evaluation.filter_input.pod, self.rules
-        codes = _filter_rows(evaluation, requested.rows, has_time_left)
+        found = _filter_rows(evaluation, requested.rows, has_time_left)
+        codes, undecided = evaluation.rejections.split(found)
         decision = FilterDecision(
             pod,
             _feasible(requested, codes),
@@ -208,6 +209,7 @@ class VectorizedEngine:
             not_evaluated=not_evaluated(
                 pod, evaluation.filter_input.snapshot, rules.release, rules.filters
             ),
+            undecided=RejectionsByNode(requested.names, undecided, evaluation.rejections),
         )
         return FilteredRows(requested.rows, codes, decision)
 

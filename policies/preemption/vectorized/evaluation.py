@@ -116,6 +116,7 @@ class PodEvaluation:
     def filter_rows(self, view: RowView, has_time_left: HasTimeLeft) -> Codes:
         """Return for each row of ``view`` the status code of the pod, or FITS.
 
+        Rows that could not be evaluated have codes of their own.
         Raise DeadlineExceededError if ``has_time_left`` returns false.
         """
         statuses = RowStatuses(self.rejections, len(view))
@@ -128,7 +129,6 @@ class PodEvaluation:
             statuses.refuse(~view.of_nodes(examined), unexamined)
         for constraint in self.constraints:
             constraint.evaluate(view, statuses)
-        statuses.accept_undecided()
         for place in np.flatnonzero(view.of_nodes(self.reference_rows)).tolist():
             if not has_time_left():
                 raise DeadlineExceededError

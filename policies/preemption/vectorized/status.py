@@ -43,11 +43,11 @@ class Rejections:
         found = self._by_code[code]
         return unresolvable(Code.NO_VICTIM_NEEDED, node) if found is None else found
 
-    def undecided(self) -> Iterator[int]:
-        """Yield the codes of nodes that could not be evaluated."""
-        for code, found in enumerate(self._by_code):
-            if found is not None and found.is_undecided:
-                yield code
+    def split(self, codes: Codes) -> tuple[Codes, Codes]:
+        """Return the codes of rows that are refused, and of those that could not be evaluated."""
+        undecided = np.array([each is not None and each.is_undecided for each in self._by_code])
+        marks = undecided[codes]
+        return np.where(marks, FITS, codes), np.where(marks, codes, FITS)
 
     def resolvable(self) -> Bools:
         """Return by code whether evicting pods might help."""
@@ -71,11 +71,6 @@ class RowStatuses:
         """Refuse the rows ``where``, except those refused already."""
         if where.any():
             self.codes[where & self.fits] = self.rejections.code(rejection)
-
-    def accept_undecided(self) -> None:
-        """Accept the rows that could not be evaluated."""
-        for code in self.rejections.undecided():
-            self.codes[self.codes == code] = FITS
 
     def refuse_each(self, codes: Codes) -> None:
         """Refuse the rows whose code is not FITS, each with its code."""

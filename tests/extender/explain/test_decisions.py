@@ -21,6 +21,7 @@ from policies.kubernetes.storage import StorageKind
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, DEFAULT_RULES
 from policies.replicaset import decide_scale_down
 from tests.builders import LATE, MEASURED, budget, late_claim, node, pod, snapshot
+from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, uses
 from tests.builders.replicas import NOW_NS, replica
 from tests.builders.storage import build_storage
 from tests.commands import rendered
@@ -42,6 +43,7 @@ ROOMY = snapshot(node("node-1", cpu="4"), node("node-2", cpu="1"))
 def test_a_filter_document() -> None:
     assert filter_document(decide_filter(VIP, CLUSTER)) == {
         "feasible": [],
+        "undecided": {},
         "rejected": {
             "node-1": {"reason": "Insufficient cpu", "resolvable": True},
             "node-2": {"reason": "Insufficient cpu", "resolvable": True},
@@ -117,6 +119,35 @@ def test_unevaluated_filters_are_named() -> None:
     assert "not evaluated, so the result may be too optimistic" in rendered(
         preempt_table(decision, DEFAULT_CANDIDATE_ORDER)
     )
+
+
+GPUS = gpus("node-1", gpu("gpu-0")), gpus("node-2", gpu("odd", others={"unsupported": "x"}))
+WAITING = pod("training", cpu="1", devices=uses("wanted"), priority=10)
+TWO_NODES = node("node-1", cpu="1"), node("node-2", cpu="1"), GPU, gpu_claim("wanted"), *GPUS
+WHY = "claim default/wanted, request gpus: needs 1 of 1 matching device(s): 1 in use"
+NOT_EVALUATED = "devices not evaluated: x of device odd (claim default/wanted)"
+
+
+def test_the_device_request_that_fails_is_named() -> None:
+    moment = snapshot(*TWO_NODES[:1], *TWO_NODES[2:], held_by("other", "node-1", "gpu-0"))
+    decision = explain_preempt(WAITING, moment, DEFAULT_RULES, None)
+    document = preempt_document(decision)
+    reason = "cannot allocate all claims"
+    assert document["rejected"]["node-1"] == {"reason": reason, "resolvable": False, "detail": WHY}
+    assert f"1 {reason}." in document["message"]
+    assert f"  node-1: {reason} ({WHY}) (eviction cannot help)" in decision.describe()
+    assert "claim default/wanted" in rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
+
+
+def test_nodes_that_pass_without_being_evaluated_are_listed() -> None:
+    decision = decide_filter(WAITING, snapshot(*TWO_NODES))
+    document = filter_document(decision)
+    assert document["feasible"] == ["node-1", "node-2"]
+    assert document["undecided"] == {"node-2": NOT_EVALUATED}
+    assert f"passes: {NOT_EVALUATED}" in rendered(filter_table(decision))
+    assert f"  node-2: {NOT_EVALUATED}" in decision.describe()
+    preempting = explain_preempt(WAITING, snapshot(*TWO_NODES), DEFAULT_RULES, None)
+    assert str(preempting.rejected["node-2"]) == NOT_EVALUATED
 
 
 def test_a_preempt_table_ranks_candidates_and_groups_rejections() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policies import release
-from policies.devices.allocator import Outcome
+from policies.devices.allocator import Outcome, Verdict
 from policies.devices.inventory import device_search
 from policies.devices.planning import plan_claim
 from policies.kubernetes.devices import (
@@ -38,14 +38,21 @@ def outcome(
     *things: StorageObject, gates: dict[str, bool] | None = None, on: str = "node-1", **labels: str
 ) -> Outcome:
     """Return whether all claims of ``things`` that are not allocated can be allocated."""
+    return verdict(*things, gates=gates, on=on, **labels).outcome
+
+
+def verdict(
+    *things: StorageObject, gates: dict[str, bool] | None = None, on: str = "node-1", **labels: str
+) -> Verdict:
     storage = build_storage((GPU, *things))
     rules = release("1.37", gates)
     waiting = (each for each in storage.devices.values() if not each.allocated)
     planned = [
-        plan_claim(each.requests, each.constraints, storage.device_classes) for each in waiting
+        plan_claim(each.requests, each.constraints, storage.device_classes, each.name)
+        for each in waiting
     ]
     search = device_search(planned, storage, rules.gates)
-    return search.verdict(node(on, labels=labels)).outcome
+    return search.verdict(node(on, labels=labels))
 
 
 def wants(*requests: Any, **fields: Any) -> ResourceClaim:
@@ -298,3 +305,63 @@ def test_binding_conditions_are_met_after_scheduling() -> None:
 def test_a_search_that_takes_too_long_is_unknown() -> None:
     crowded = gpus("node-1", *(gpu(f"gpu-{n}") for n in range(30)))
     assert outcome(crowded, wants(request("a", count=15), request("b", count=16))) is UNKNOWN
+
+
+ONE = gpus("node-1", gpu("gpu-0", others=tainted()))
+ALL = wants(request(count=None))
+OF_TWO = "wanted, request gpus: needs 1 of 2 matching device(s)"
+THREE_OF_FOUR = "wanted, request gpus: needs 3 of 4 matching device(s)"
+REFUSALS: dict[str, tuple[tuple[StorageObject, ...], str]] = {
+    "no device": ((wants(),), "wanted, request gpus: no device matches"),
+    "an incomplete pool": (
+        (replace(FOUR, count=2), wants()),
+        "wanted, request gpus: a pool of the node is incomplete or invalid",
+    ),
+    "devices in use": (
+        (FOUR, held_by("a", "node-1", "gpu-0", "gpu-1"), wants(request(count=3))),
+        f"{THREE_OF_FOUR}: 2 in use",
+    ),
+    "all devices, one in use": (
+        (FOUR, held_by("a", "node-1", "gpu-0"), ALL),
+        "wanted, request gpus: needs 4 of 4 matching device(s): 1 in use",
+    ),
+    "tainted devices": (
+        (ONE, wants()),
+        "wanted, request gpus: needs 1 of 1 matching device(s): 1 tainted",
+    ),
+    "counters": (
+        (PARTS, COUNTERS, held_by("a", "node-1", "large"), wants()),
+        f"{OF_TWO}: 1 in use, 1 without enough counters",
+    ),
+    "capacity": (
+        shares(8),
+        "wanted, request r8: needs 1 of 1 matching device(s): 1 without enough capacity",
+    ),
+    "constraints": (
+        (FOUR, wants(request(count=3), constraints=(same("numa"),))),
+        f"{THREE_OF_FOUR}: constraints or other requests exclude some",
+    ),
+    "the second of two requests": (
+        (FOUR, wants(request("a", count=2), request("b", count=5))),
+        "wanted, request b: needs 5 of 4 matching device(s)",
+    ),
+    "alternatives": (
+        (gpus("node-1", gpu("gpu-0", size="medium")), wants(EITHER)),
+        "wanted, request gpus: no device matches",
+    ),
+    "more devices than a claim can have": (
+        (gpus("node-1", *(gpu(f"gpu-{n}") for n in range(33))), ALL),
+        "a claim needs more than 32 devices",
+    ),
+    "a request that is not evaluated": (
+        (FOUR, wants(request(unsupported="x"))),
+        "x of request gpus (wanted)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("things", "detail"), REFUSALS.values(), ids=REFUSALS)
+def test_a_verdict_names_the_request_that_fails_and_why(
+    things: tuple[StorageObject, ...], detail: str
+) -> None:
+    assert verdict(*things).detail == detail

@@ -38,7 +38,7 @@ def refusals(moment: Snapshot, *asked: DeviceClaim, release: str = "1.37") -> di
 
 def test_devices_of_one_node_are_of_no_use_on_another() -> None:
     found = refusals(cluster(device(on="node-1")), GPU)
-    assert found == {"node-2": unresolvable(Code.DEVICES_ELSEWHERE)}
+    assert found == {"node-2": unresolvable(Code.DEVICES_ELSEWHERE, "claim default/gpu")}
     assert str(found["node-2"]) == "resourceclaim not available on the node"
 
 

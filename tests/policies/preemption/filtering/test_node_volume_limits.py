@@ -22,7 +22,7 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.filtering import filters_named, run_pre_filters
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
-from tests.builders import claim, node, pod, snapshot, volume
+from tests.builders import claim, node, pod, snapshot, volume, without_causes
 from tests.builders.storage import StorageObject
 
 FILTER = filters_named(["NodeVolumeLimits"])
@@ -179,7 +179,7 @@ def moment(case: Case) -> Snapshot:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_volumes_are_counted(case: Case) -> None:
     decision = decide_filter(case.asking, moment(case), RULES)
-    assert decision.rejected.get("node-1") == (None if case.fits else TOO_MANY)
+    assert without_causes(decision.rejected.get("node-1")) == (None if case.fits else TOO_MANY)
     assert decision.not_evaluated == set()
 
 
@@ -196,7 +196,7 @@ def in_release(
 def test_an_attached_volume_counts_without_pods_that_use_it(release: str, *, fits: bool) -> None:
     left = volume("pv-left", "vol-left", EBS), VolumeAttachment("va", "node-1", EBS, "pv-left")
     found = in_release(release, ONE, *NEW, *left, limited(1))
-    assert found == (None if fits else TOO_MANY)
+    assert without_causes(found) == (None if fits else TOO_MANY)
 
 
 def test_an_attachment_counts_once_and_only_on_its_node() -> None:
@@ -214,14 +214,14 @@ def test_an_attachment_counts_once_and_only_on_its_node() -> None:
 def test_attached_and_own_volumes_are_counted_as_upstream_counts() -> None:
     attached = VolumeAttachment("mine", "node-1", EBS, "pv-new")
     found = in_release("1.37", ONE, *NEW, attached, limited(1))
-    assert found == TOO_MANY
+    assert without_causes(found) == TOO_MANY
 
 
 @pytest.mark.parametrize(("release", "fits"), [("1.31", False), ("1.32", True)])
 def test_older_releases_read_limits_from_the_node_as_well(release: str, *, fits: bool) -> None:
     things = (*NEW, CsiNode("node-1", frozenset([EBS])), StorageClass("x"))
     found = in_release(release, ONE, *things, **{f"attachable-volumes-csi-{EBS}": 0})
-    assert found == (None if fits else TOO_MANY)
+    assert without_causes(found) == (None if fits else TOO_MANY)
 
 
 def test_the_limit_of_a_driver_with_a_long_name_is_under_a_digest_of_it() -> None:
@@ -229,7 +229,7 @@ def test_the_limit_of_a_driver_with_a_long_name_is_under_a_digest_of_it() -> Non
     # sha1 of the name, its first 16 digits
     key = "attachable-volumes-csi-a-driver-with-a-rather-478236aa73485e83"
     things = claim("new", "pv"), volume("pv", "vol", driver)
-    assert in_release("1.31", ONE, *things, **{key: 0}) == TOO_MANY
+    assert without_causes(in_release("1.31", ONE, *things, **{key: 0})) == TOO_MANY
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_the_limit_of_a_driver_with_a_long_name_is_under_a_digest_of_it() -> Non
 def test_portworx_was_migrated_last(release: str, *, annotated: bool, counts: bool) -> None:
     there = replace(limited(0, PX), migrated=frozenset([PORTWORX] if annotated else []))
     found = in_release(release, ONE, *in_tree("new", PORTWORX), there)
-    assert found == (TOO_MANY if counts else None)
+    assert without_causes(found) == (TOO_MANY if counts else None)
 
 
 REQUIRED, OPTIONAL = CsiDriver(EBS, required=True), CsiDriver(EBS)
@@ -267,7 +267,7 @@ REQUIRED, OPTIONAL = CsiDriver(EBS, required=True), CsiDriver(EBS)
 def test_a_driver_may_be_required(
     release: str, things: tuple[StorageObject, ...], expected: Rejection | None
 ) -> None:
-    assert in_release(release, ONE, *NEW, *things) == expected
+    assert without_causes(in_release(release, ONE, *NEW, *things)) == expected
 
 
 def test_evicting_a_pod_with_a_volume_of_the_driver_frees_an_attachment() -> None:

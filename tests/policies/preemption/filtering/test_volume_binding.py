@@ -58,22 +58,22 @@ CASES: dict[str, tuple[Pod, tuple[StorageObject, ...], Rejection | None]] = {
     "a volume out of reach does not fit": (
         claiming("data"),
         (claim("data", "there"), THERE),
-        unresolvable(Code.VOLUME_AFFINITY),
+        unresolvable(Code.VOLUME_AFFINITY, "claim default/data, volume there"),
     ),
     "one of two volumes out of reach is enough": (
         claiming("data", "more"),
         (claim("data", "here"), claim("more", "there"), HERE, THERE),
-        unresolvable(Code.VOLUME_AFFINITY),
+        unresolvable(Code.VOLUME_AFFINITY, "claim default/more, volume there"),
     ),
     "a volume that is not there does not fit": (
         claiming("data"),
         (claim("data", "none"),),
-        unresolvable(Code.VOLUME_MISSING),
+        unresolvable(Code.VOLUME_MISSING, "claim default/data"),
     ),
     "the first volume that fails decides": (
         claiming("data", "more"),
         (claim("data", "none"), claim("more", "there"), THERE),
-        unresolvable(Code.VOLUME_MISSING),
+        unresolvable(Code.VOLUME_MISSING, "claim default/data"),
     ),
     "a claim that does not exist": (claiming("data"), (), unresolvable(Code.NO_CLAIM, "data")),
     "one of two claims that does not exist": (
@@ -94,22 +94,22 @@ CASES: dict[str, tuple[Pod, tuple[StorageObject, ...], Rejection | None]] = {
     "an unbound claim of a class that binds at once": (
         claiming("data"),
         (claim("data", storage_class="now"), NOW),
-        unresolvable(Code.CLAIM_UNBOUND),
+        unresolvable(Code.CLAIM_UNBOUND, "claim default/data"),
     ),
     "an unbound claim without a class": (
         claiming("data"),
         (claim("data"),),
-        unresolvable(Code.CLAIM_UNBOUND),
+        unresolvable(Code.CLAIM_UNBOUND, "claim default/data"),
     ),
     "an unbound claim of a class that is not there": (
         claiming("data"),
         (claim("data", storage_class="none"),),
-        unresolvable(Code.CLAIM_UNBOUND),
+        unresolvable(Code.CLAIM_UNBOUND, "claim default/data"),
     ),
     "a claim that names its volume and is not bound yet counts as one that should be": (
         claiming("data"),
         (claim("data", "here", bound=False, storage_class="late"), HERE, LATE),
-        unresolvable(Code.CLAIM_UNBOUND),
+        unresolvable(Code.CLAIM_UNBOUND, "claim default/data"),
     ),
     "an ephemeral volume's claim that is not made yet": (
         pod(volumes=[EPHEMERAL]),
@@ -119,7 +119,7 @@ CASES: dict[str, tuple[Pod, tuple[StorageObject, ...], Rejection | None]] = {
     "an ephemeral volume's claim that is the pod's": (
         pod(volumes=[EPHEMERAL]),
         (claim("pod-scratch", "there", owner="pod"), THERE),
-        unresolvable(Code.VOLUME_AFFINITY),
+        unresolvable(Code.VOLUME_AFFINITY, "claim default/pod-scratch, volume there"),
     ),
     "an ephemeral volume's claim with another owner": (
         pod(volumes=[EPHEMERAL]),
@@ -144,7 +144,8 @@ def test_bound_claims_are_evaluated_beside_one_that_cannot_be() -> None:
         NODE, *waiting, claim("data", "there"), THERE, unknown=[StorageKind.CAPACITIES]
     )
     decision = decide_filter(claiming("late", "data"), moment, RULES)
-    assert decision.rejected == {"node-1": unresolvable(Code.VOLUME_AFFINITY)}
+    away = unresolvable(Code.VOLUME_AFFINITY, "claim default/data, volume there")
+    assert decision.rejected == {"node-1": away}
     assert decision.not_evaluated == {"VolumeBinding"}
 
 
