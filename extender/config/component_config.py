@@ -14,6 +14,8 @@ A configuration; every field is optional and has this default::
     managedResources: []      # as in the extender's entry of KubeSchedulerConfiguration
     pluginConfig: []          # as in a profile of KubeSchedulerConfiguration
     schedulerNames: []        # of all its profiles; by default that of the pod in the call
+    devices:
+      freeVictims: false      # devices of victims count as free (docs/how-it-decides.md)
     tls:                      # by default none: plain HTTP, on loopback only
       certificate: ""         # PEM files, reloaded when they change
       key: ""
@@ -72,6 +74,7 @@ A policy consists of kube-scheduler's named criteria, in any order, and of guard
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
 
@@ -171,6 +174,12 @@ class DegradedConfig(_ConfigSection, frozen=True):
     overloaded: FallbackConfig = FallbackConfig()
 
 
+class DevicesConfig(_ConfigSection, frozen=True):
+    """Rules about devices that kube-scheduler does not have."""
+
+    free_victims: bool = False
+
+
 class TracingConfig(_ConfigSection, frozen=True):
     """The endpoint of traces, and the ratio of calls that are sampled."""
 
@@ -197,6 +206,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     managed_resources: tuple[ManagedResource, ...] = ()
     plugin_config: tuple[PluginConfig, ...] = ()
     scheduler_names: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] = ()
+    devices: DevicesConfig = DevicesConfig()
     tls: TlsConfig | None = None
     allow_plain_http: bool = msgspec.field(default=False, name="allowPlainHTTP")
     limits: ConnectionLimits = ConnectionLimits()
@@ -286,9 +296,10 @@ def validate_filters(config: Config) -> tuple[str, ...]:
 def filters_from_config(config: Config) -> tuple[Filter, ...]:
     """Return kube-scheduler's filters as the configuration changes them. Raise ConfigError."""
     try:
-        return configured_filters(filter_settings(config.managed_resources, config.plugin_config))
+        settings = filter_settings(config.managed_resources, config.plugin_config)
     except FieldError as error:
         raise ConfigError(str(error)) from None
+    return configured_filters(replace(settings, frees_victims=config.devices.free_victims))
 
 
 def find_policy(name_or_path: str) -> Policy:

@@ -45,13 +45,15 @@ class CandidateDocument(TypedDict):
     """The victims of one node.
 
     ``units`` are those of pod groups. ``confirmable`` is false, and present, if one of them has
-    pods on other nodes, so that no extender can return the candidate.
+    pods on other nodes, so that no extender can return the candidate. ``freedClaims`` are the
+    claims of victims whose devices count as free.
     """
 
     victims: list[VictimDocument]
     numPDBViolations: int
     units: NotRequired[list[UnitDocument]]
     confirmable: NotRequired[bool]
+    freedClaims: NotRequired[list[str]]
 
 
 class FilterDocument(TypedDict):
@@ -178,6 +180,8 @@ def _candidate_document(candidate: Candidate) -> CandidateDocument:
         ]
     if candidate.elsewhere:
         document["confirmable"] = False
+    if candidate.freed_claims:
+        document["freedClaims"] = list(candidate.freed_claims)
     return document
 
 

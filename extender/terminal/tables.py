@@ -10,7 +10,7 @@ from rich.text import Text
 
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.decision import Candidate, PreemptionDecision, freed_devices
 from policies.preemption.filtering.status import FilterDecision, Rejection, explained
 from policies.replicaset import ScaleDownDecision
 
@@ -43,6 +43,8 @@ def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> Rend
     parts: list[RenderableType] = [head]
     if decision.candidates:
         parts.append(_candidates(decision, order))
+    if decision.chosen is not None and decision.chosen.freed_claims:
+        parts.append(Text(freed_devices(decision.chosen)))
     if decision.rejected:
         rejections = plain_table("nodes", "", "because", "eviction")
         _add_rejections(rejections, decision.rejected)

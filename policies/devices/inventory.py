@@ -36,7 +36,7 @@ from policies.kubernetes.storage import ResourceClaim, Storage
 T = TypeVar("T")
 
 
-class _Same(Generic[T]):
+class Same(Generic[T]):
     """A cache key that compares a mapping by identity: a mapping of the storage never changes."""
 
     __slots__ = ("value",)
@@ -48,7 +48,7 @@ class _Same(Generic[T]):
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
+        return isinstance(other, Same) and self.value is other.value
 
 
 class NodePools(NamedTuple):
@@ -122,10 +122,10 @@ class DeviceSearch:
     gates: frozenset[FeatureGate]
     _verdicts: dict[tuple[int, tuple[PoolUse, ...]], Verdict]
 
-    def verdict(self, node: Node) -> Verdict:
-        """Return whether ``node`` has devices for all claims."""
+    def verdict(self, node: Node, changed: Mapping[PoolId, PoolUse]) -> Verdict:
+        """Return whether ``node`` has devices for all claims, with the ``changed`` uses."""
         found = self.shapes.of(node)
-        uses = tuple([self.uses.get(each, UNUSED) for each in found.ids])
+        uses = tuple([changed.get(each) or self.uses.get(each, UNUSED) for each in found.ids])
         key = found.shape, uses
         verdict = self._verdicts.get(key)
         if verdict is None:
@@ -142,20 +142,20 @@ def device_search(
 ) -> DeviceSearch:
     """Prepare the search for ``claims`` among the devices of ``storage``."""
     attributes = frozenset(name for claim in claims for name in claim.attributes())
-    published = _Same(storage.slices), _Same(storage.taint_rules)
+    published = Same(storage.slices), Same(storage.taint_rules)
     shapes = _shapes(*published, attributes, gates)
-    return DeviceSearch(tuple(claims), shapes, _uses(_Same(storage.devices)), gates, {})
+    return DeviceSearch(tuple(claims), shapes, _uses(Same(storage.devices)), gates, {})
 
 
 def backing_classes(storage: Storage) -> Mapping[str, DeviceClass]:
     """Return the class behind each extended resource."""
-    return _backing(_Same(storage.device_classes))
+    return _backing(Same(storage.device_classes))
 
 
 @lru_cache(maxsize=16)
 def _shapes(
-    slices: _Same[Mapping[str, ResourceSlice]],
-    rules: _Same[Mapping[str, DeviceTaintRule]],
+    slices: Same[Mapping[str, ResourceSlice]],
+    rules: Same[Mapping[str, DeviceTaintRule]],
     attributes: frozenset[str],
     gates: frozenset[FeatureGate],
 ) -> Shapes:
@@ -164,16 +164,16 @@ def _shapes(
 
 @lru_cache(maxsize=4)
 def _published(
-    slices: _Same[Mapping[str, ResourceSlice]], rules: _Same[Mapping[str, DeviceTaintRule]]
+    slices: Same[Mapping[str, ResourceSlice]], rules: Same[Mapping[str, DeviceTaintRule]]
 ) -> PublishedDevices:
     return PublishedDevices(slices.value.values(), rules.value.values())
 
 
 @lru_cache(maxsize=4)
-def _uses(claims: _Same[Mapping[str, ResourceClaim]]) -> Mapping[PoolId, PoolUse]:
+def _uses(claims: Same[Mapping[str, ResourceClaim]]) -> Mapping[PoolId, PoolUse]:
     return pool_uses(result for claim in claims.value.values() for result in claim.results)
 
 
 @lru_cache(maxsize=4)
-def _backing(classes: _Same[Mapping[str, DeviceClass]]) -> Mapping[str, DeviceClass]:
+def _backing(classes: Same[Mapping[str, DeviceClass]]) -> Mapping[str, DeviceClass]:
     return classes_by_resource(classes.value.values())

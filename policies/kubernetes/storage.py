@@ -258,8 +258,9 @@ class ResourceClaim:
 
     ``requests`` and ``constraints`` are those of its spec, ``results`` its allocated devices.
     ``conditional``: the allocated devices have conditions to meet before pods are bound;
-    ``reserved_for`` are the UIDs of the pods that may use them. ``extended``: kube-scheduler has
-    created the claim for the extended resources of its owner.
+    ``reserved_for`` are the UIDs of the pods that may use them; ``used_by_others``: it is also
+    reserved for objects that are no pods. ``extended``: kube-scheduler has created the claim for
+    the extended resources of its owner.
     """
 
     namespace: str
@@ -270,6 +271,7 @@ class ResourceClaim:
     nodes: NodeSelector | None = None
     conditional: bool = False
     reserved_for: frozenset[str] = frozenset()
+    used_by_others: bool = False
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
     results: tuple[AllocatedDevice, ...] = ()

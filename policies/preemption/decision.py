@@ -35,13 +35,15 @@ class Candidate:
     """A node that fits the pod without its victims; ``spared`` are the pods that were reprieved.
 
     ``groups`` are the units among the victims that are of a pod group. Such a unit may have pods on
-    other nodes. They are victims too, but no extender can return them.
+    other nodes. They are victims too, but no extender can return them. ``freed_claims`` are the
+    keys of the claims of victims whose devices count as free, if the pod needs them.
     """
 
     node: str
     victims: VictimSet
     spared: tuple[Pod, ...] = ()
     groups: tuple[VictimUnit, ...] = ()
+    freed_claims: tuple[str, ...] = ()
 
     @property
     def elsewhere(self) -> tuple[Pod, ...]:
@@ -108,6 +110,11 @@ def no_preemption_needed(filtering: FilterDecision) -> PreemptionDecision:
     )
 
 
+def freed_devices(candidate: Candidate) -> str:
+    """Return the line that names the claims of victims whose devices count as free."""
+    return f"devices of victims count as free: claims {', '.join(candidate.freed_claims)}"
+
+
 def _describe_candidate(candidate: Candidate) -> Iterator[str]:
     breaks = candidate.victims.violations
     yield f"  {candidate.node}: candidate" + (f", violates {breaks} budget(s)" if breaks else "")
@@ -120,5 +127,7 @@ def _describe_candidate(candidate: Candidate) -> Iterator[str]:
     for pod in candidate.victims.pods:
         place = f" on node {pod.node_name}" if pod.uid in elsewhere else ""
         yield f"    victim    {pod.key} (priority {pod.priority}){place}"
+    if candidate.freed_claims:
+        yield f"    {freed_devices(candidate)}"
     for pod in candidate.spared:
         yield f"    reprieved {pod.key} (priority {pod.priority})"

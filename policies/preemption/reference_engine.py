@@ -25,7 +25,7 @@ from policies.preemption.engine import DeadlineExceededError, HasTimeLeft, no_de
 from policies.preemption.filtering import Pipeline, not_evaluated, run_pre_filters
 from policies.preemption.filtering.status import FEASIBLE, Code, FilterDecision, Reason, Rejection
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
-from policies.preemption.victim_selection import ineligibility, select_victims
+from policies.preemption.victim_selection import ineligibility, select_victims, waits_for_devices
 from policies.preemption.victim_units import VictimUnits, victim_units
 
 _NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
@@ -151,13 +151,15 @@ def post_filter(
     )
     error = fit_error.deallocation_error(filtering, rules.release)
     units = victim_units(snapshot, rules.release)
+    pipeline = _prepared(pod, snapshot, rules)
     reason = ineligibility(pod, units, nominated_status(pod, statuses, rules))
+    reason = reason or waits_for_devices(pipeline, units, statuses)
     if reason is not None:
         first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
         outcome = error or fit_error.not_eligible(reason, first)
         return _ineligible(filtering, reason, f"{failure} {outcome}")
     tried = _potential(snapshot, statuses, potential)
-    candidates, refusals = _dry_run(pod, units, tried, rules, has_time_left)
+    candidates, refusals = _dry_run(pipeline, units, tried, rules, has_time_left)
     order = rules.policy.candidates
     ranked = order.sort(candidates.values())
     rejected = _rejections_of_others(filtering, candidates, refusals)
@@ -216,14 +218,13 @@ def _potential(
 
 
 def _dry_run(
-    pod: Pod,
+    pipeline: Pipeline,
     units: VictimUnits,
     tried: Collection[str],
     rules: SchedulerRules,
     has_time_left: HasTimeLeft,
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
     snapshot = units.snapshot
-    pipeline = _prepared(pod, snapshot, rules)
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}

@@ -24,13 +24,14 @@ from dataclasses import dataclass, field, replace
 from policies.kubernetes.snapshot import NodeState, Pod
 from policies.preemption.decision import Candidate, VictimSet
 from policies.preemption.disruption_budgets import BudgetCoverage, count_pdb_violations
-from policies.preemption.filtering import Pipeline
+from policies.preemption.filtering import Pipeline, freed_claims, node_releasing_devices
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 from policies.preemption.policy import DEFAULT_VICTIM_ORDER, Policy, order_victims, unit_order
 from policies.preemption.victim_units import UnitKind, VictimUnit, VictimUnits
 
 PREEMPTION_POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
 WAITING_FOR_TERMINATING_POD = "not eligible due to a terminating pod on the nominated node."
+WAITING_FOR_DEVICES = "not eligible due to devices that pods release on node {}."
 
 
 def ineligibility(pod: Pod, units: VictimUnits, nominated_status: Rejection | None) -> str | None:
@@ -53,6 +54,14 @@ def ineligibility(pod: Pod, units: VictimUnits, nominated_status: Rejection | No
     ):
         return WAITING_FOR_TERMINATING_POD
     return None
+
+
+def waits_for_devices(
+    pipeline: Pipeline, units: VictimUnits, rejected: Mapping[str, Rejection]
+) -> str | None:
+    """Return why a pod does not preempt while devices that it can get are released, or None."""
+    node = node_releasing_devices(pipeline, units.snapshot, rejected)
+    return None if node is None else WAITING_FOR_DEVICES.format(node)
 
 
 def is_terminating_by_preemption(pod: Pod) -> bool:
@@ -142,6 +151,7 @@ def select_victims(
         VictimSet(pods, sum(count for _, count in violating)),
         spared=tuple(p for unit in potential for p in unit.pods if p.uid not in evicted),
         groups=tuple(unit for unit in victims if unit.kind is not UnitKind.POD),
+        freed_claims=freed_claims(trial.pipeline, trial.node),
     )
 
 

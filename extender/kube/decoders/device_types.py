@@ -215,6 +215,7 @@ class AllocationResultV1(Struct):
 class ResourceClaimConsumerV1(Struct):
     """resource.k8s.io/v1.ResourceClaimConsumerReference."""
 
+    resource: str = "pods"
     uid: str = ""
 
 

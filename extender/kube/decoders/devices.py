@@ -158,7 +158,7 @@ def _claim(shape: shapes.ResourceClaimV1) -> ResourceClaim:
     meta, status = shape.metadata, shape.status or shapes.ResourceClaimStatusV1()
     devices = (shape.spec or shapes.ResourceClaimSpecV1()).devices or shapes.DeviceClaimV1()
     allocation = status.allocation or shapes.AllocationResultV1()
-    nodes = allocation.nodeSelector
+    nodes, consumers = allocation.nodeSelector, status.reservedFor or ()
     results = (allocation.devices or shapes.DeviceAllocationResultV1()).results or ()
     return ResourceClaim(
         namespace=meta.namespace or "default",
@@ -168,7 +168,8 @@ def _claim(shape: shapes.ResourceClaimV1) -> ResourceClaim:
         allocated=status.allocation is not None,
         nodes=None if nodes is None else node_selector("status.allocation.nodeSelector", nodes),
         conditional=any(result.bindingConditions for result in results),
-        reserved_for=frozenset(consumer.uid for consumer in status.reservedFor or ()),
+        reserved_for=frozenset(consumer.uid for consumer in consumers),
+        used_by_others=any(consumer.resource != "pods" for consumer in consumers),
         requests=tuple(_request(each) for each in devices.requests or ()),
         constraints=tuple(_constraint(each) for each in devices.constraints or ()),
         results=tuple(_result(each) for each in results),

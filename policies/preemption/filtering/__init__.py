@@ -25,7 +25,9 @@ from policies.preemption.filtering.deferred_pod_scheduling import DeferredPodSch
 from policies.preemption.filtering.dynamic_resources import (
     DynamicResources,
     deallocation_result,
+    freed_claims,
     is_claim_conflict,
+    node_releasing_devices,
 )
 from policies.preemption.filtering.framework import (
     NOTHING_TO_CHECK,
@@ -85,15 +87,17 @@ STORAGE_FILTERS = frozenset(_CANNOT_EVALUATE)
 
 @dataclass(frozen=True, slots=True)
 class FilterSettings:
-    """The settings of a KubeSchedulerConfiguration for the in-tree filters.
+    """The settings of a KubeSchedulerConfiguration for the in-tree filters, and one of our own.
 
-    See :class:`NodeResourcesFit`, :class:`NodeAffinity` and :class:`PodTopologySpread`.
+    See :class:`NodeResourcesFit`, :class:`NodeAffinity` and :class:`PodTopologySpread`; for
+    ``frees_victims``, :class:`DynamicResources`.
     """
 
     ignored: frozenset[str] = field(default_factory=frozenset)
     ignored_groups: frozenset[str] = field(default_factory=frozenset)
     added_affinity: NodeSelector | None = None
     default_spread: tuple[SpreadConstraint, ...] = ()
+    frees_victims: bool = False
 
 
 def configured_filters(settings: FilterSettings) -> tuple[Filter, ...]:
@@ -104,6 +108,7 @@ def configured_filters(settings: FilterSettings) -> tuple[Filter, ...]:
             NodeResourcesFit(ignored=settings.ignored, ignored_groups=settings.ignored_groups),
             NodeAffinity(added=settings.added_affinity),
             PodTopologySpread(defaults=settings.default_spread),
+            DynamicResources(frees_victims=settings.frees_victims),
         )
     }
     return tuple(changed.get(each.name, each) for each in IN_TREE)
@@ -176,10 +181,12 @@ __all__ = [
     "configured_filters",
     "deallocation_result",
     "filters_named",
+    "freed_claims",
     "has_to_fit_beside",
     "in_default_order",
     "is_claim_conflict",
     "is_recorded",
+    "node_releasing_devices",
     "not_evaluated",
     "reads_workloads",
     "run_pre_filters",

@@ -2,7 +2,10 @@
 
 The allocation of a claim states the nodes on which its devices can be used. For a claim that is not
 allocated, the devices of each node are searched (see policies.devices). Devices are in use if any
-claim has them allocated, also claims of pods that preemption would evict: victims free no devices.
+claim has them allocated, also claims of pods that preemption would evict: in kube-scheduler,
+victims free no devices. With ``frees_victims``, the devices of a claim are free while all pods that
+use it are removed (see policies.devices.holdings). Filtering removes no pods, so only a dry run is
+different, and nodes that lack devices are tried.
 
 For extended resources that devices back, kube-scheduler creates a claim when it binds the pod. It
 is evaluated here before it exists.
@@ -13,14 +16,17 @@ objects are unknown. It passes filtering, and preemption does not choose it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Self
 
 from policies.devices.allocator import Outcome
 from policies.devices.extended_resources import delegated_resources, is_delegated
+from policies.devices.holdings import NO_HOLDINGS, Holdings, holdings
 from policies.devices.inventory import DeviceSearch, backing_classes, device_search
 from policies.devices.planning import PlannedClaim, plan_claim
-from policies.kubernetes.devices import DeviceRequest
+from policies.kubernetes.devices import DeviceRequest, PoolId, PoolUse
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.pod_requests import is_backed_by_devices
 from policies.kubernetes.releases import Release
@@ -32,8 +38,19 @@ from policies.kubernetes.storage import (
     Storage,
     StorageKind,
 )
-from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeOnlyPlugin, PreFilter
-from policies.preemption.filtering.status import Code, FilterDecision, Rejection, unresolvable
+from policies.preemption.filtering.framework import (
+    NOTHING_TO_CHECK,
+    NodeOnlyPlugin,
+    Pipeline,
+    PreFilter,
+)
+from policies.preemption.filtering.status import (
+    Code,
+    FilterDecision,
+    Reason,
+    Rejection,
+    unresolvable,
+)
 
 _GATE = FeatureGate.DYNAMIC_RESOURCE_ALLOCATION
 _MOST_CONSUMERS = 256
@@ -57,6 +74,7 @@ class DynamicResources:
     """Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go."""
 
     name: str = "DynamicResources"
+    frees_victims: bool = False
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Find the pod's claims, and the claims that are to be allocated."""
@@ -76,7 +94,8 @@ class DynamicResources:
         if not delegated and not claims:
             return NOTHING_TO_CHECK
         devices = PodDevices(pod, tuple(claims), delegated, snapshot.storage, release)
-        return PreFilter(DevicesFilter(devices))
+        held = holdings(snapshot.storage) if self.frees_victims else NO_HOLDINGS
+        return PreFilter(DevicesFilter(devices, held))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +164,11 @@ class PodDevices:
 class DevicesFilter(NodeOnlyPlugin):
     """The filter for one pod; searches are kept by the resources that they are for."""
 
-    def __init__(self, devices: PodDevices) -> None:
-        self._devices = devices
+    def __init__(self, devices: PodDevices, held: Holdings) -> None:
+        self._devices, self._holdings = devices, held
+        self._own = frozenset(claim.key for claim in devices.claims)
+        self._gone: frozenset[str] = frozenset()
+        self._uses: dict[frozenset[str], Mapping[PoolId, PoolUse]] = {self._gone: {}}
         self._reachable = [
             (claim.key, claim.nodes)
             for claim in devices.claims
@@ -156,6 +178,30 @@ class DevicesFilter(NodeOnlyPlugin):
         self._left_over = devices.left_over()
         self._unknown_use = devices.unknown_use()
         self._searches: dict[frozenset[str], DeviceSearch | str] = {}
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """The UIDs of the pods that free devices when they are gone."""
+        return frozenset(self._holdings.by_user)
+
+    def removing(self, pod: Pod, node: NodeState) -> Self:  # noqa: ARG002 - see FilterPlugin
+        """Free the devices that only ``pod`` and other removed pods use."""
+        return self.without(self._gone | {pod.uid}) if pod.uid in self._holdings.by_user else self
+
+    def adding(self, pod: Pod, node: NodeState) -> Self:  # noqa: ARG002 - see FilterPlugin
+        """Take the devices that ``pod`` uses."""
+        return self.without(self._gone - {pod.uid}) if pod.uid in self._gone else self
+
+    def without(self, gone: frozenset[str]) -> Self:
+        """Return the filter with the devices free that only the pods with UIDs ``gone`` use."""
+        changed = copy(self)
+        changed._gone = gone  # noqa: SLF001 - a copy of itself
+        return changed
+
+    def freed(self) -> Mapping[str, ResourceClaim]:
+        """Return by key the claims that are freed; a claim of the pod itself stays allocated."""
+        freed = self._holdings.freed(self._gone)
+        return {key: claim for key, claim in freed.items() if key not in self._own}
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Return why the pod's devices cannot be used on ``node``."""
@@ -175,9 +221,12 @@ class DevicesFilter(NodeOnlyPlugin):
         search = self._search(extended)
         if isinstance(search, str):
             return self._elsewhere(node) or _undecided(search)
-        verdict = search.verdict(node)
+        if self._gone not in self._uses:
+            self._uses[self._gone] = self._holdings.uses_without(self.freed())
+        verdict = search.verdict(node, self._uses[self._gone])
         if verdict.outcome is Outcome.REFUSED:
-            return unresolvable(Code.NO_DEVICES, verdict.detail)
+            reasons = (Reason(Code.NO_DEVICES, verdict.detail),)
+            return Rejection(reasons, resolvable=bool(self._holdings.by_user))
         missing = verdict.detail or self._unknown_use
         return self._elsewhere(node) or (_undecided(missing) if missing else None)
 
@@ -215,6 +264,46 @@ class DevicesFilter(NodeOnlyPlugin):
             if not nodes.matches(node.name, node.labels):
                 return unresolvable(Code.DEVICES_ELSEWHERE, f"claim {claim}")
         return None
+
+
+def freed_claims(pipeline: Pipeline, node: NodeState) -> tuple[str, ...]:
+    """Return the claims that removed pods free, if the pod does not fit ``node`` without them."""
+    for plugin in pipeline.plugins:
+        if isinstance(plugin, DevicesFilter) and plugin.freed():
+            is_needed = plugin.without(frozenset()).refuse(node) is not None
+            return tuple(sorted(plugin.freed())) if is_needed else ()
+    return ()
+
+
+def node_releasing_devices(
+    pipeline: Pipeline, snapshot: Snapshot, rejected: Mapping[str, Rejection]
+) -> str | None:
+    """Return the first node that the pod fits once pods that are terminating or gone free devices.
+
+    Their claims stay allocated for a moment after they are gone. Until then, evictions elsewhere
+    would be in vain.
+    """
+    later, leaving = list(pipeline.plugins), False
+    for place, plugin in enumerate(pipeline.plugins):
+        if isinstance(plugin, DevicesFilter) and plugin.holders:
+            gone = plugin.holders - _staying(snapshot)
+            later[place], leaving = plugin.without(gone), bool(gone)
+    if not leaving:
+        return None
+    released = replace(pipeline, plugins=tuple(later))
+    lacking = sorted(n for n, why in rejected.items() if why.reasons[0].code is Code.NO_DEVICES)
+    fitting = (name for name in lacking if released.refuse(snapshot.nodes[name]) is None)
+    return next(fitting, None)
+
+
+def _staying(snapshot: Snapshot) -> frozenset[str]:
+    """Return the UIDs of the pods that are on a node, or nominated to one, and not departing."""
+    return frozenset(
+        pod.uid
+        for state in snapshot.nodes.values()
+        for pod in (*state.pods, *state.nominated)
+        if not pod.departing
+    )
 
 
 def _undecided(detail: str) -> Rejection:

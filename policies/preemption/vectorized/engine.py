@@ -150,6 +150,7 @@ class VectorizedEngine:
         filtered = self._filtered(evaluation, requested, has_time_left)
         status = nominated_status(pod, filtered.decision.rejected, self.rules)
         reason = ineligibility(pod, evaluation.units, status)
+        reason = reason or evaluation.waits_for_devices(filtered.decision.rejected)
         if reason is not None:
             return self._ineligible(evaluation, filtered, reason)
         rows = _potential(evaluation, filtered, potential)

@@ -62,7 +62,7 @@ from policies.preemption.vectorized.framework import (
 )
 from policies.preemption.vectorized.row_view import RowView, rows_where
 from policies.preemption.vectorized.status import Codes, Rejections, RowStatuses
-from policies.preemption.victim_selection import select_victims
+from policies.preemption.victim_selection import select_victims, waits_for_devices
 from policies.preemption.victim_units import VictimUnits, victim_units
 
 _COUNTING = (PodTopologySpread, InterPodAffinity)
@@ -104,13 +104,17 @@ class SearchLimits:
 
 @dataclass(frozen=True)
 class PodEvaluation:
-    """A pod and its constraints; ``reference_rows`` marks rows of the columns."""
+    """A pod and its constraints; ``reference_rows`` marks rows of the columns.
+
+    ``holder_rows`` have pods that free devices when they are removed.
+    """
 
     filter_input: FilterInput
     rules: SchedulerRules
     constraints: tuple[Constraint, ...]
     limits: SearchLimits
     reference_rows: Bools
+    holder_rows: frozenset[int] = frozenset()
     rejections: Rejections = field(default_factory=Rejections)
 
     def filter_rows(self, view: RowView, has_time_left: HasTimeLeft) -> Codes:
@@ -178,12 +182,23 @@ class PodEvaluation:
 
     @cached_property
     def _rows_by_hand(self) -> Bools:
-        """The rows whose victims the reference engine finds: units of pod groups may span nodes."""
+        """The rows whose victims the reference engine finds.
+
+        Units of pod groups may span nodes, and victims may free devices.
+        """
         marks = self.reference_rows.copy()
+        marks[list(self.holder_rows)] = True
         if self.units.grouped:
             columns = self.filter_input.columns
             marks[[columns.index[name] for name in columns.with_grouped]] = True
         return marks
+
+    def waits_for_devices(self, rejected: Mapping[str, Rejection]) -> str | None:
+        """See :func:`policies.preemption.victim_selection.waits_for_devices`."""
+        filters = self.rules.filters
+        if not any(isinstance(each, DynamicResources) and each.frees_victims for each in filters):
+            return None
+        return waits_for_devices(self._pipeline, self.units, rejected)
 
     def _state(self, row: int) -> NodeState:
         return self.filter_input.snapshot.nodes[self.filter_input.columns.names[row]]
@@ -227,17 +242,19 @@ def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEva
         return None
     constraints: list[Constraint] = []
     reference_rows = {filter_input.columns.index[name] for name in filter_input.columns.irregular}
+    holder_rows: frozenset[int] = frozenset()
     for each in in_default_order(rules.filters, rules.release):
         found = vectorized_filter(each, filter_input)
         if found is None:
             return None
         constraints += found.constraints
         reference_rows |= found.reference_rows
+        holder_rows |= found.holder_rows
         if found.reads_other_pods:
             reference_rows |= filter_input.nominated_beside.keys()
     marks = np.zeros(len(filter_input.columns.names), np.bool_)
     marks[list(reference_rows)] = True
-    return PodEvaluation(filter_input, rules, tuple(constraints), limits, marks)
+    return PodEvaluation(filter_input, rules, tuple(constraints), limits, marks, holder_rows)
 
 
 def vectorized_filter(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:

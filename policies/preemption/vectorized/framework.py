@@ -93,12 +93,14 @@ class VectorizedFilter:
 
     ``reference_rows`` have to be evaluated one by one, by the reference engine's functions. With
     ``reads_other_pods`` so have the rows with nominated pods: the filter has to pass with these
-    pods and without them, and neither implies the other.
+    pods and without them, and neither implies the other. In a dry run, ``holder_rows`` have to be
+    evaluated one by one, too: their pods hold devices, which may be free without them.
     """
 
     constraints: tuple[Constraint, ...] = ()
     reference_rows: frozenset[int] = frozenset()
     reads_other_pods: bool = False
+    holder_rows: frozenset[int] = frozenset()
 
 
 @runtime_checkable

@@ -59,7 +59,21 @@ def vectorize_dynamic_resources(each: Filter, filter_input: FilterInput) -> Vect
     for name in prepared.plugin.delegated:
         filter_input.columns.ensure_resource(name)
     groups = _rows_by_devices(filter_input.columns, prepared.plugin)
-    return VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input, groups),))
+    return VectorizedFilter(
+        (NodeLocalConstraint(prepared.plugin, filter_input, groups),),
+        holder_rows=_rows_with(prepared.plugin.holders, filter_input.columns),
+    )
+
+
+def _rows_with(uids: frozenset[str], columns: ClusterColumns) -> frozenset[int]:
+    """Return the rows that have a pod with one of these UIDs."""
+    if not uids:
+        return frozenset()
+    return frozenset(
+        row
+        for row, pods in enumerate(columns.pods)
+        if not uids.isdisjoint([pod.uid for pod in pods])
+    )
 
 
 def _rows_by_devices(columns: ClusterColumns, plugin: DevicesFilter) -> Ints:

@@ -52,7 +52,7 @@ def verdict(
         for each in waiting
     ]
     search = device_search(planned, storage, rules.gates)
-    return search.verdict(node(on, labels=labels))
+    return search.verdict(node(on, labels=labels), {})
 
 
 def wants(*requests: Any, **fields: Any) -> ResourceClaim:

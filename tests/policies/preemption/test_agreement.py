@@ -264,8 +264,15 @@ def published_devices(draw: st.DrawFn) -> Storage:
         for name, found in on.items()
         if found
     ]
+    users = st.frozensets(st.sampled_from(["pod-0", "pod-1", "pod-2", "gone"]), max_size=2)
     held = (
-        held_by(name, name, *draw(st.sets(st.sampled_from(["gpu-0", "gpu-1"])))) for name in NODES
+        replace(
+            held_by(f"{name}-{device}", name, device),
+            reserved_for=draw(users),
+            used_by_others=draw(st.sampled_from([False, False, False, True])),
+        )
+        for name in NODES
+        for device in draw(st.sets(st.sampled_from(["gpu-0", "gpu-1"])))
     )
     backing = replace(GPU, resource=draw(st.sampled_from(["", DEVICE])))
     wanted = (
@@ -280,16 +287,23 @@ def published_devices(draw: st.DrawFn) -> Storage:
 device_claims = st.lists(st.sampled_from(["one", "alike", "every"]), unique=True, max_size=2)
 
 
-@given(rich_clusters(), releases, published_devices(), device_claims)
+filters = st.sampled_from([IN_TREE, configured_filters(FilterSettings(frees_victims=True))])
+
+
+@given(rich_clusters(), releases, published_devices(), device_claims, filters)
 def test_devices_to_allocate(
-    cluster: Cluster, release: Release, storage: Storage, wanted: list[str]
+    cluster: Cluster,
+    release: Release,
+    storage: Storage,
+    wanted: list[str],
+    filters: tuple[Filter, ...],
 ) -> None:
     behind = PodStorage(devices=tuple(DeviceClaim(name, name) for name in wanted))
     asked = cluster.preemptor
     count = asked.requests.scalars.get(DEVICE, 0)
     extended = (ExtendedRequest("container-0-request-0", DEVICE, count),) if count else ()
     asking = replace(asked, namespace="default", storage=behind, extended_requests=extended)
-    agree(SchedulerRules(release), asking, replace(cluster.snapshot, storage=storage))
+    agree(SchedulerRules(release, filters), asking, replace(cluster.snapshot, storage=storage))
 
 
 @st.composite
