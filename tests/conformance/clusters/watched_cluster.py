@@ -29,6 +29,7 @@ _ROOTS: Final = {
     "Event": "/api/v1/events",
     "Deployment": "/apis/apps/v1/deployments",
     "ReplicaSet": "/apis/apps/v1/replicasets",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/resourceclaims",
     "WorkloadSpread": "/apis/apps.kruise.io/v1beta1/workloadspreads",
     "MutatingWebhookConfiguration": f"{_ADMISSION}/mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": f"{_ADMISSION}/validatingwebhookconfigurations",

@@ -1,6 +1,7 @@
 """Devices: pods that need one, by a claim or by an extended resource, on nodes without free CPU.
 
-No driver runs, and no controller of claims: claims are created before their pods.
+No driver runs, and no controller of claims: scenarios create claims before their pods, and delete
+them.
 """
 
 from __future__ import annotations
@@ -47,13 +48,14 @@ def claim(name: str, **status: Any) -> Document:
     return {**made, "spec": {"devices": {"requests": [request]}}, "status": status}
 
 
-def held(node: str, device: str) -> Document:
-    """Return a claim that a device of a node is allocated to."""
+def held(node: str, device: str, *users: str) -> Document:
+    """Return a claim that a device of a node is allocated to, for pods with the UIDs ``users``."""
     result = {"request": "one", "driver": DRIVER, "pool": node, "device": device}
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     nodes = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     allocation = {"devices": {"results": [result]}, "nodeSelector": nodes}
-    return claim(f"held-{node}-{device}", allocation=allocation)
+    reserved = [{"resource": "pods", "name": uid, "uid": uid} for uid in users]
+    return claim(f"held-{node}-{device}", allocation=allocation, reservedFor=reserved)
 
 
 def claiming(pod: Document, name: str) -> Document:
@@ -114,6 +116,29 @@ async def no_device_is_free(env: Environment) -> None:
     assert env.deleted() == []
 
 
+async def a_device_of_a_victim(env: Environment) -> None:
+    """A pod that holds a device is preempted, and no other while its claim is still allocated."""
+    await env.load(device_class(), *map(small_node, ("node-0", "node-1")), claim("wanted"))
+    await env.load(bound_pod("dear", "node-0", priority=10), bound_pod("cheap", "node-1", "1"))
+    await env.cluster.until(lambda: env.node_of("cheap") != "")
+    [uid] = [
+        pod["metadata"]["uid"]
+        for pod in env.cluster.all("Pod")
+        if pod["metadata"]["name"] == "cheap"
+    ]
+    await env.load(*devices_of("node-1", {"name": "gpu-0"}), held("node-1", "gpu-0", uid))
+    await env.load(*devices_of("node-0", {"name": "gpu-0"}))
+    await env.cluster.create(claiming(pending_pod("new", "1"), "wanted"))
+    assert await env.wait_nominated("new") == {"new": "node-1"}
+    assert await env.wait_for_deletions(1) == ["cheap"]
+    await env.remove_terminating()
+    await env.wait_unschedulable("new", "no candidate node for preemption")
+    assert env.nomination_of("new") == "node-1"
+    await env.cluster.delete("ResourceClaim", "held-node-1-gpu-0")
+    assert await env.wait_bound("new") == {"new": "node-1"}
+    assert env.deleted() == ["cheap"]
+
+
 def _partitioned(node: str) -> list[Document]:
     """Return the slices of a device of 80 GB: a partition of 60, and one of 40."""
     counters = [{"name": "gpu-0", "counters": {"memory": {"value": "80Gi"}}}]
@@ -137,4 +162,9 @@ SCENARIOS: Final = [
         no_device_is_free,
     )
     for search in ("offered", "cluster")
+] + [
+    SchedulingScenario(
+        a_device_of_a_victim,
+        Setting(serving={"search": "cluster", "devices": {"freeVictims": True}}),
+    )
 ]
