@@ -167,7 +167,12 @@ def post_filter(
         outcome = fit_error.candidate_found(ranked[0], rules.release)
     else:
         first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
-        outcome = error or _no_candidates(len(rejected), refusals, first)
+        as_upstream = {
+            name: refusal
+            for name, refusal in refusals.items()
+            if not statuses.get(name, FEASIBLE).awaits_devices
+        }
+        outcome = error or _no_candidates(len(rejected), as_upstream, first)
     return PreemptionDecision(
         pod,
         eligible=True,

@@ -132,6 +132,11 @@ class Rejection:
         """Whether the node was not evaluated: it passes filtering, and is never a candidate."""
         return self.reasons[0].code in (Code.DEVICES_UNKNOWN, Code.VOLUMES_UNKNOWN)
 
+    @property
+    def awaits_devices(self) -> bool:
+        """Whether evictions might free devices, on a node where kube-scheduler tries none."""
+        return self.resolvable and self.reasons[0].code is Code.NO_DEVICES
+
 
 def refused(code: Code, detail: str = "") -> Rejection:
     """Return a rejection that eviction might resolve (upstream: Unschedulable)."""

@@ -155,7 +155,7 @@ class VectorizedEngine:
             return self._ineligible(evaluation, filtered, reason)
         rows = _potential(evaluation, filtered, potential)
         result = evaluation.dry_run_rows(rows, has_time_left)
-        return self._decision(evaluation, filtered, rows, result)
+        return self._decision(evaluation, filtered, result)
 
     def _requested_rows(self, snapshot: Snapshot, among: Collection[str] | None) -> RequestedRows:
         """Return the rows of the names that are known; all rows for None."""
@@ -234,7 +234,7 @@ class VectorizedEngine:
         )
 
     def _decision(
-        self, evaluation: PodEvaluation, filtered: FilteredRows, rows: Bools, result: DryRunResult
+        self, evaluation: PodEvaluation, filtered: FilteredRows, result: DryRunResult
     ) -> PreemptionDecision:
         order = self.rules.policy.candidates
         best = result.best
@@ -246,7 +246,7 @@ class VectorizedEngine:
             outcome = fit_error.candidate_found(best[0], self.rules.release)
         else:
             first = self._prefix(filtered)
-            outcome = _no_candidates(evaluation, len(rejected), rows, result, first)
+            outcome = _no_candidates(evaluation, filtered, len(rejected), result, first)
         return PreemptionDecision(
             filtered.decision.pod,
             eligible=True,
@@ -268,14 +268,19 @@ class VectorizedEngine:
 
 
 def _no_candidates(
-    evaluation: PodEvaluation, nodes: int, rows: Bools, result: DryRunResult, first: str
+    evaluation: PodEvaluation,
+    filtered: FilteredRows,
+    nodes: int,
+    result: DryRunResult,
+    first: str,
 ) -> str:
-    fitting = np.flatnonzero(fits_without_preemption(result.codes)).tolist()
     rejections, names = evaluation.rejections, evaluation.filter_input.columns.names
-    errors = [str(rejections.of(int(result.codes[row]), names[row])) for row in fitting]
-    reasons = count_reasons(result.codes, rejections)
-    count = int(np.count_nonzero(rows)) - result.untried
-    return fit_error.no_candidates(nodes, count, reasons, errors, first)
+    codes, awaiting = result.codes.copy(), rejections.await_devices()[filtered.codes]
+    codes[filtered.rows] = np.where(awaiting, FITS, codes[filtered.rows])
+    fitting = np.flatnonzero(fits_without_preemption(codes)).tolist()
+    errors = [str(rejections.of(int(codes[row]), names[row])) for row in fitting]
+    reasons = count_reasons(codes, rejections)
+    return fit_error.no_candidates(nodes, int(np.count_nonzero(codes)), reasons, errors, first)
 
 
 def _departing_on(columns: ClusterColumns, names: Collection[str]) -> Bools:

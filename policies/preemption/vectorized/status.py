@@ -49,6 +49,10 @@ class Rejections:
         marks = undecided[codes]
         return np.where(marks, FITS, codes), np.where(marks, codes, FITS)
 
+    def await_devices(self) -> Bools:
+        """Return by code whether evictions might free devices."""
+        return np.array([found is not None and found.awaits_devices for found in self._by_code])
+
     def resolvable(self) -> Bools:
         """Return by code whether evicting pods might help."""
         return np.array([found is not None and found.resolvable for found in self._by_code])

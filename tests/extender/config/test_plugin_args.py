@@ -218,3 +218,8 @@ def test_a_mistake_names_file_field_and_what_was_expected(
         loaded(tmp_path, text)
     assert str(raised.value).startswith(f"{tmp_path / 'reprieve.yaml'}: {problem}")
     assert "\n" not in str(raised.value)
+
+
+def test_devices_of_victims_can_be_free(tmp_path: Path) -> None:
+    found = filters_from_config(loaded(tmp_path, "devices: {freeVictims: true}"))
+    assert found == configured_filters(FilterSettings(frees_victims=True))

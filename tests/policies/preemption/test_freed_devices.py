@@ -146,6 +146,14 @@ def test_claims_that_cannot_all_be_read_leave_the_node_undecided(engine: EngineT
     assert preempt(engine, ASKING, moment).chosen is None
 
 
+def test_the_message_of_the_event_is_kube_schedulers(engine: EngineType) -> None:
+    things = GPU, ONE, WANTED, low("v", 10), HELD, *ELSEWHERE, low("w"), holding("of-w", "w", "v")
+    own = engine(RULES).preempt(ASKING, snapshot(NODE, *things), ["node-1"])
+    upstream = engine(SchedulerRules(RELEASES["1.37"])).preempt(ASKING, snapshot(NODE, *things), [])
+    assert own.chosen is None
+    assert own.message == upstream.message
+
+
 def test_the_explanation_names_the_claims(engine: EngineType) -> None:
     decision = preempt(engine, ASKING, snapshot(NODE, GPU, ONE, WANTED, low("v"), HELD))
     line = "    devices of victims count as free: claims default/of-v"

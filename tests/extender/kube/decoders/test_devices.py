@@ -29,7 +29,7 @@ from policies.kubernetes.devices import (
 from policies.kubernetes.quantity import NANOS
 from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from policies.kubernetes.storage import ResourceClaim
-from tests.builders import Document, encoded
+from tests.builders import Document, encoded, manifest
 
 HERE = {"nodeSelectorTerms": [
     {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
@@ -258,6 +258,17 @@ CLAIMS: list[tuple[Document, ResourceClaim]] = [
         ),
     ),
 ]  # fmt: skip
+
+
+USERS = {"pods": False, "podgroups": True}
+
+
+@pytest.mark.parametrize(("resource", "is_another"), USERS.items())
+def test_a_claim_may_have_other_users_than_pods(resource: str, *, is_another: bool) -> None:
+    user = {"resource": resource, "name": "x", "uid": "x"}
+    document = {**manifest("ResourceClaim", "x"), "status": {"reservedFor": [user]}}
+    found = devices.decode_resource_claim(encoded(document))
+    assert found.used_by_others is is_another
 
 
 @pytest.mark.parametrize(("document", "expected"), CLAIMS)
