@@ -2,7 +2,7 @@
 
 A claim is reserved for the pods that use it. When all of them are gone, the resource claim
 controller deallocates the claim, or deletes it if it was created for one of them, and its devices
-are free. A claim that has another user than pods, or that is reserved for nobody, stays allocated.
+are free. A claim that has another user than pods, or that is reserved for no pod, stays allocated.
 
 Source: syncClaim in pkg/controller/resourceclaim/controller.go.
 """

@@ -79,7 +79,7 @@ CASES: dict[str, Case] = {
     "a claim with another user than pods stays": Case(
         (ONE, WANTED, low("v"), holding("of-v", "v", used_by_others=True))
     ),
-    "a claim that is reserved for nobody stays": Case((ONE, WANTED, low("v"), holding("idle"))),
+    "a claim that is reserved for no pod stays": Case((ONE, WANTED, low("v"), holding("idle"))),
     "only the least important holder is a victim": Case(
         (TWO, WANTED, low("v"), low("w", 1), HELD, holding("of-w", "w", device="gpu-1")),
         ("v",),
@@ -179,7 +179,7 @@ LEAVING = {
 def test_the_pod_waits_for_a_device_that_is_released(
     engine: EngineType, things: tuple[Any, ...]
 ) -> None:
-    """Nobody else is preempted in vain."""
+    """No other pod is preempted in vain."""
     moment = snapshot(NODE, GPU, ONE, WANTED, *ELSEWHERE, *things)
     decision = preempt(engine, ASKING, moment)
     assert (decision.eligible, decision.chosen) == (False, None)
