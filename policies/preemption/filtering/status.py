@@ -135,7 +135,7 @@ class Rejection:
     @property
     def awaits_devices(self) -> bool:
         """Whether evictions might free devices, on a node where kube-scheduler tries none."""
-        return self.resolvable and self.reasons[0].code is Code.NO_DEVICES
+        return self.resolvable and any(each.code is Code.NO_DEVICES for each in self.reasons)
 
 
 def refused(code: Code, detail: str = "") -> Rejection:
