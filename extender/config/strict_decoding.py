@@ -19,6 +19,8 @@ import msgspec
 import yaml
 from msgspec import inspect
 
+from policies.kubernetes.integers import parse_integer
+
 T = TypeVar("T")
 
 _Path = tuple[str | int, ...]
@@ -177,7 +179,8 @@ def _parse_path(text: str) -> _Path:
     for step in _STEP.finditer(text):
         if step[0] == "[...]":  # msgspec does not name the key of a mapping
             break
-        found.append(int(step[2]) if step[2] else step[1])
+        index = parse_integer(step[2] or "")
+        found.append(step[1] if index is None else index)
     return tuple(found)
 
 

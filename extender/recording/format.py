@@ -34,6 +34,7 @@ from msgspec import Meta, Struct, field
 
 from extender.kube.decoders.object_meta import OwnerReference, parse_time
 from extender.kube.decoders.typed_decoder import with_field_path
+from policies.kubernetes.integers import parse_integer
 
 NAME: Final = "reprieve-recording"
 VERSION: Final = 1
@@ -83,7 +84,7 @@ class Header(Struct, frozen=True, rename="camel"):
     def start_ns(self) -> int:
         """The start in nanoseconds since the epoch."""
         whole, _, fraction = self.start.removesuffix("Z").partition(".")
-        return parse_time(f"{whole}Z") + int(fraction.ljust(9, "0"))
+        return parse_time(f"{whole}Z") + (parse_integer(fraction[:9].ljust(9, "0")) or 0)
 
 
 class Metadata(Struct, frozen=True, rename="camel"):

@@ -37,6 +37,7 @@ from extender.server.fallback_policy import DegradedError
 from extender.server.openapi import openapi_document
 from extender.server.service import NotReadyError, Service, UnknownVerbError, VerbCall
 from extender.terminal.log_limits import shortened
+from policies.kubernetes.integers import INT32_MAX, parse_integer
 
 REQUEST_ID: Final = "X-Request-Id"
 _REQUEST_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
@@ -252,14 +253,15 @@ def _metrics_handler(service: Service) -> Handler:
 def _decisions_handler(service: Service) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         limit = request.query.get("limit", "")
-        if limit and not (limit.isascii() and limit.isdecimal() and len(limit) < 10):
+        size = parse_integer(limit, INT32_MAX)
+        if limit and (size is None or size < 0):
             problem = f"limit: {limit!r} is not a valid number of decisions"
             return web.Response(status=400, text=f"reprieve: {problem}\n")
         verb = request.query.get("verb")
         if verb is not None and verb not in VERBS:
             problem = f"verb: {verb!r}; expected one of {', '.join(VERBS)}"
             return web.Response(status=400, text=f"reprieve: {problem}\n")
-        size, pod = int(limit) if limit else None, request.query.get("pod")
+        pod = request.query.get("pod")
         body = service.decision_history.document(size, pod, verb)
         return web.Response(body=body, content_type="application/json")
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
+from policies.kubernetes.integers import parse_integer
 from policies.kubernetes.quantity import parse_quantity
 
 
@@ -37,6 +38,7 @@ Value: TypeAlias = "str | int | bool | CelQuantity | CelVersion | Unknown | tupl
 _PLAIN_PATTERN: Final = re.compile(
     r"(?:[\w \-:/,=@#%&~<>.*+?|^$]|\\[.\-+*?|()\[\]\\/dws])*", re.ASCII
 )
+_VERSION_PARTS: Final = 3
 _VERSION: Final = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)", re.ASCII)
 
 
@@ -107,7 +109,9 @@ def _quantity(text: Value) -> Value:
 def parse_version(text: Value) -> Value:
     """Return ``semver(text)``."""
     match = _VERSION.fullmatch(text) if isinstance(text, str) else None
-    return UNKNOWN if match is None else CelVersion(*map(int, match.groups()))
+    numbers = [] if match is None else [parse_integer(part) for part in match.groups()]
+    known = [number for number in numbers if number is not None]
+    return CelVersion(*known) if len(known) == _VERSION_PARTS else UNKNOWN
 
 
 def _lower(text: Value) -> Value:

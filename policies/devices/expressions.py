@@ -33,6 +33,7 @@ from policies.devices.cel_functions import (
     parse_version,
 )
 from policies.kubernetes.devices import AttributeType, Device
+from policies.kubernetes.integers import parse_integer
 from policies.kubernetes.quantity import QuantityError
 
 Evaluate: TypeAlias = "Callable[[str, Device], Value]"
@@ -115,9 +116,10 @@ class _Parser:
             return _apply(negate, (self._unary(),))
         if self._accept("-"):
             literal = self._take()
-            if not literal.isdecimal():
+            number = parse_integer(f"-{literal}")
+            if number is None:
                 raise _UnsupportedError
-            return _constant(-int(literal))
+            return _constant(number)
         return self._member()
 
     def _member(self) -> Evaluate:
@@ -242,8 +244,9 @@ def _tokenize(source: str) -> list[str]:
 def _literal(word: str) -> str | int | bool:
     if word in ("true", "false"):
         return word == "true"
-    if word.isdecimal():
-        return int(word)
+    number = parse_integer(word)
+    if number is not None:
+        return number
     text = word.removeprefix("r")
     if text[:1] not in ("'", '"'):
         raise _UnsupportedError

@@ -9,6 +9,8 @@ import json
 import re
 from typing import Final
 
+from policies.kubernetes.integers import parse_integer
+
 
 def quoted(text: str) -> str:
     """Quote a text as Go's %q does."""
@@ -26,6 +28,8 @@ _UNITS: Final = {
     "h": 3600 * 10**9,
 }
 _OVERFLOWING: Final = 2**63
+_FRACTION_DIGITS: Final = 18
+"""More digits are less than a nanosecond, even of an hour."""
 _COMPONENT: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]*)")
 
 
@@ -39,8 +43,8 @@ def parse_duration(text: str) -> int:
     while at < len(rest) or not rest:
         match = _COMPONENT.match(rest, at)
         assert match is not None
-        whole = int(match["whole"] or "0")
-        if not (match["whole"] or match["fraction"]) or whole > _OVERFLOWING:
+        whole = parse_integer(match["whole"] or "0", _OVERFLOWING)
+        if not (match["whole"] or match["fraction"]) or whole is None:
             raise ValueError(f"time: invalid duration {quoted(text)}")
         if not match["unit"]:
             raise ValueError(f"time: missing unit in duration {quoted(text)}")
@@ -48,7 +52,7 @@ def parse_duration(text: str) -> int:
             raise ValueError(
                 f"time: unknown unit {quoted(match['unit'])} in duration {quoted(text)}"
             )
-        total += _nanoseconds(match)
+        total += whole * _UNITS[match["unit"]] + _fraction(match)
         if total > _OVERFLOWING:
             raise ValueError(f"time: invalid duration {quoted(text)}")
         at = match.end()
@@ -68,7 +72,6 @@ def format_duration(nanoseconds: int) -> str:
     return f"{hours}h{minutes}m{shown}s" if hours else f"{minutes}m{shown}s"
 
 
-def _nanoseconds(match: re.Match[str]) -> int:
-    unit, fraction = _UNITS[match["unit"]], match["fraction"] or ""
-    part = int(fraction or "0") * unit // int(f"1{'0' * len(fraction)}")
-    return int(match["whole"] or "0") * unit + part
+def _fraction(match: re.Match[str]) -> int:
+    digits = (match["fraction"] or "")[:_FRACTION_DIGITS]
+    return (parse_integer(digits) or 0) * _UNITS[match["unit"]] // int(10 ** len(digits))

@@ -57,6 +57,9 @@ _PARTS: Final = re.compile(
 _FAST_DIGITS: Final = 18
 # No resource has an exponent beyond this; upstream's own int32 exponent overflows far later.
 _LARGEST_EXPONENT = 100
+_SHOWN: Final = 20
+_LONGEST: Final = 256
+"""The longest text that is read; upstream has no limit, but no such quantity is of any use."""
 
 
 class QuantityError(ValueError):
@@ -66,8 +69,11 @@ class QuantityError(ValueError):
 def parse_quantity(text: str) -> int:
     """Return ``text`` in nanos, rounded away from zero to a whole nano.
 
-    Raise QuantityError if it is not a quantity: empty, a wrong suffix, spaces, no digits.
+    Raise QuantityError if it is not a quantity (empty, a wrong suffix, spaces, no digits), or has
+    more than 256 characters.
     """
+    if len(text) > _LONGEST:
+        raise QuantityError(f"{text[:_SHOWN]!r}… has {len(text)} characters; expected at most 256")
     match = _FORM.fullmatch(text)
     if match is None or not (match["whole"] or match["part"]):
         raise QuantityError(

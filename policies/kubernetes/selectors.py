@@ -22,6 +22,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from policies.kubernetes.integers import parse_integer
+
 Labels = Mapping[str, str]
 
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
@@ -29,7 +31,6 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _PREFIX = re.compile(
     r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
 )
-_INT64 = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 _TOKEN = re.compile(r"\s*(==|!=|[!=<>(),]|[^\s!=<>(),]+)\s*")
@@ -68,8 +69,8 @@ class Requirement:
                 return value is not None
             case "DoesNotExist":
                 return value is None
-        number = None if value is None else _int64(value)
-        bound = _int64(self.values[0])
+        number = None if value is None else parse_integer(value)
+        bound = parse_integer(self.values[0])
         if number is None or bound is None:
             return False
         return number > bound if self.operator == "Gt" else number < bound
@@ -178,7 +179,7 @@ class Toleration:
     def _compare(self, value: str) -> bool:
         if not _CANONICAL.fullmatch(value) or not _CANONICAL.fullmatch(self.value):
             return False
-        number, bound = _int64(value), _int64(self.value)
+        number, bound = parse_integer(value), parse_integer(self.value)
         if number is None or bound is None:
             return False
         return number > bound if self.operator == "Gt" else number < bound
@@ -226,7 +227,7 @@ def _requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
         raise SelectorError(f"{key!r}: for 'in', 'notin' operators, values set can't be empty")
     if operator in ("Exists", "DoesNotExist") and values:
         raise SelectorError(f"{key!r}: values set must be empty for exists and does not exist")
-    if operator in ("Gt", "Lt") and (len(values) != 1 or _int64(values[0]) is None):
+    if operator in ("Gt", "Lt") and (len(values) != 1 or parse_integer(values[0]) is None):
         raise SelectorError(f"{key!r}: for 'Gt', 'Lt' operators, exactly one integer is required")
     for value in values:
         if not _VALUE.fullmatch(value):
@@ -246,13 +247,6 @@ def _field_matches(requirement: Requirement, fields: Labels) -> bool:
     # Unlike label sets, field sets return "" for a missing field.
     same = fields.get(requirement.key, "") == requirement.values[0]
     return same if requirement.operator == "In" else not same
-
-
-def _int64(text: str) -> int | None:
-    if not _INT64.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
 
 
 def parse_label_selector(text: str) -> LabelSelector:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from policies.kubernetes.criteria import ApproximateCriterion, Criterion, NonTransitiveOrder
+from policies.kubernetes.integers import INT32_MAX, parse_integer
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 """The annotation with the cost of deleting a pod, relative to other pods of its ReplicaSet."""
@@ -79,9 +80,7 @@ def is_deletion_cost(text: str | None) -> bool:
 def _parsed(text: str | None) -> int | None:
     if text is None or not _COST.fullmatch(text):
         return None
-    digits = text.removeprefix("-").lstrip("0") or "0"
-    cost = -int(digits) if text.startswith("-") else int(digits)
-    return cost if -(2**31) <= cost < 2**31 else None
+    return parse_integer(text, INT32_MAX)
 
 
 def log2_rank(age_ns: int) -> int:
@@ -90,7 +89,7 @@ def log2_rank(age_ns: int) -> int:
     The logarithm is a float, as upstream: above six days, an age that is a few nanoseconds short of
     the next power counts as that power.
     """
-    return int(math.log2(min(age_ns, LONGEST_AGE))) if age_ns > 0 else -1
+    return math.floor(math.log2(min(age_ns, LONGEST_AGE))) if age_ns > 0 else -1
 
 
 def scale_down_order(
@@ -112,7 +111,7 @@ def scale_down_order(
         (
             Criterion("unscheduled", lambda replica: int(replica.node != "")),
             Criterion("phase", lambda replica: PHASE_RANKS.get(replica.phase, 0)),
-            Criterion("not-ready", lambda replica: int(replica.ready)),
+            Criterion("not-ready", lambda replica: +replica.ready),
             Criterion("deletion-cost", lambda replica: replica.deletion_cost),
             Criterion("crowding", lambda replica: -related_per_node.get(replica.node, 0)),
             ApproximateCriterion(

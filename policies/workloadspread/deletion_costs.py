@@ -77,7 +77,7 @@ DELETION_ORDER: Final[Order[SpreadPod]] = Order(
     (
         Criterion("unscheduled", lambda pod: int(pod.node != "")),
         Criterion("phase", lambda pod: PHASE_RANKS.get(pod.phase, 0)),
-        Criterion("not-ready", lambda pod: int(pod.ready)),
+        Criterion("not-ready", lambda pod: +pod.ready),
         Criterion("ready-time", _ready_since),
         Criterion("restarts", lambda pod: -pod.restarts),
         Criterion("sidecar-restarts", lambda pod: -pod.sidecar_restarts),

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from policies.kubernetes.integers import INT32_MAX
 from policies.kubernetes.selectors import (
     NodeSelectorTerm,
     Requirement,
@@ -59,7 +60,6 @@ PatchComparison = Callable[[SpreadPod, Subset], bool]
 
 _MATCHES_NOTHING: Final = Requirement("", "In")
 _CACHE_SIZE: Final = 4096
-_MAX_INT32: Final = 2**31 - 1
 
 
 def match_score(
@@ -213,7 +213,7 @@ def _remaining(
 ) -> Counter[str]:
     remaining = Counter(
         {
-            each.name: lenient_value(each.max_replicas, replicas, quirks, _MAX_INT32)
+            each.name: lenient_value(each.max_replicas, replicas, quirks, INT32_MAX)
             for each in spread.subsets
         }
     )

@@ -20,11 +20,11 @@ workloadspread_controller.go; k8s.io/apimachinery/pkg/util/intstr/intstr.go.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from policies.kubernetes.integers import parse_integer
 from policies.workloadspread.model import (
     NO_PODS,
     SECOND,
@@ -40,8 +40,6 @@ from policies.workloadspread.reschedule import WARNING, Event, SyncSideEffects
 
 CREATION_TIMEOUT_NS: Final = 30 * SECOND
 DELETION_TIMEOUT_NS: Final = 15 * SECOND
-
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 class MaxReplicasError(ValueError):
@@ -93,9 +91,10 @@ def _percentage_of(percentage: int, replicas: int) -> int:
 
 
 def _integer(text: str, limit: str) -> int:
-    if not _NUMBER.fullmatch(text):
+    number = parse_integer(text)
+    if number is None:
         raise MaxReplicasError(f"{limit!r} is not a number or a percentage such as 30%")
-    return int(text)
+    return number
 
 
 def _not_negative(number: int, limit: MaxReplicas) -> int:

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from policies.kubernetes.integers import INT32_MAX, parse_integer
 from policies.workloadspread.model import (
     UNLIMITED,
     MaxReplicas,
@@ -48,7 +49,6 @@ from policies.workloadspread.reschedule import (
 )
 from policies.workloadspread.subset_counts import lenient_value
 
-_MAX_INT32: Final = 2**31 - 1
 _ORDINAL: Final = re.compile(r"-([0-9]+)$", re.ASCII)
 
 Simulate = Callable[[WorkloadSpread, Subset], str]
@@ -95,8 +95,8 @@ def initial_counts(
 def ordinal(name: str) -> int:
     """Return the number at the end of a StatefulSet pod's name, or -1."""
     found = _ORDINAL.search(name)
-    number = -1 if found is None else int(found[1])
-    return number if number <= _MAX_INT32 else -1
+    number = None if found is None else parse_integer(found[1], INT32_MAX)
+    return -1 if number is None else number
 
 
 def select_by_ordinal(spread: WorkloadSpread, name: str) -> str | None:
@@ -173,10 +173,10 @@ def record_deletion(
 def _ordinals(limit: MaxReplicas) -> int:
     """Return how many ordinals a subset takes; with a percentage it takes none."""
     if limit is None:
-        return _MAX_INT32
+        return INT32_MAX
     if isinstance(limit, int):
         return limit
-    return int(limit) if limit.isdecimal() and limit.isascii() else 0
+    return max(parse_integer(limit) or 0, 0)
 
 
 def _first_fit(

@@ -22,11 +22,11 @@ getWorkloadReplicas in pkg/util/workloadspread/workloadspread.go; for paths, uti
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from policies.kubernetes.integers import parse_integer
 from policies.workloadspread.model import SpreadPod, WorkloadSpread
 from policies.workloadspread.object_references import (
     DEPLOYMENT,
@@ -41,8 +41,6 @@ from policies.workloadspread.workload_versions import is_controlled_by
 from policies.workloadspread.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
 
 UNKNOWN_REPLICAS: Final = -1
-
-_INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 class PathError(ValueError):
@@ -70,11 +68,12 @@ def _child(found: object, step: str) -> object:
             raise PathError(f'path "{step}" not exists')
         return found[step]
     if isinstance(found, list):
-        if not _INDEX.fullmatch(step):
+        index = parse_integer(step)
+        if index is None:
             raise PathError(f'strconv.Atoi: parsing "{step}": invalid syntax')
-        if not 0 <= int(step) < len(found):
-            raise PathError(f"index {int(step)} out of range")
-        return found[int(step)]
+        if not 0 <= index < len(found):
+            raise PathError(f"index {index} out of range")
+        return found[index]
     raise PathError("object is not deep enough")
 
 

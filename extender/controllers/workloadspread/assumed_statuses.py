@@ -14,6 +14,8 @@ import asyncio
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from policies.kubernetes.integers import parse_integer
+
 if TYPE_CHECKING:
     from extender.kube.workloadspread.spreads import StoredWorkloadSpread
 
@@ -90,5 +92,4 @@ def is_older(one: StoredWorkloadSpread, other: StoredWorkloadSpread) -> bool:
 
 def _version(written: StoredWorkloadSpread) -> int:
     """Return a resourceVersion as a number; 0 if it is not a number."""
-    text = written.spread.resource_version
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return parse_integer(written.spread.resource_version) or 0

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Final
 
 from policies.eviction.stats import MemoryStats
+from policies.kubernetes.integers import UINT64_MAX, parse_integer
 
 ROOT_CGROUP: Final = "/"
 """The group at the mount point of the hierarchy."""
@@ -215,9 +216,10 @@ def _number(path: Path) -> int:
 
 def _parse_whole(text: str, path: Path) -> int:
     digits = text.strip()
-    if not (digits.isascii() and digits.isdigit()):
+    number = parse_integer(digits, UINT64_MAX) if digits.isdigit() else None
+    if number is None:
         raise MemoryReadError(f"{path}: expected a whole number, got {digits[:40]!r}")
-    return int(digits)
+    return number
 
 
 def _read_decimal_text(path: Path) -> str:

@@ -26,6 +26,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Protocol
 
+from policies.kubernetes.integers import parse_integer
+
 STALL_US: Final = 100_000
 WINDOW_US: Final = 2_000_000
 
@@ -125,7 +127,8 @@ class EventsNotifier:
     def _read(self) -> Mapping[str, int]:
         text = os.pread(self._file, _MAX_BYTES, 0).decode(errors="replace")
         lines = (line.split() for line in text.splitlines())
-        return {each[0]: int(each[1]) for each in lines if len(each) == 2 and each[1].isdigit()}
+        found = {each[0]: parse_integer(each[1]) for each in lines if len(each) == 2}
+        return {name: count for name, count in found.items() if count is not None}
 
 
 class ThresholdNotifier:

@@ -105,4 +105,5 @@ def _comparable(version: str) -> bool:
 
 def _newer(version: str, than: str) -> bool:
     """Return whether a version is newer than another; False if they cannot be compared."""
-    return _comparable(version) and _comparable(than) and int(version) > int(than)
+    longer = (len(version), version) > (len(than), than)  # neither begins with a zero
+    return _comparable(version) and _comparable(than) and longer

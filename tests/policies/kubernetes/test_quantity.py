@@ -112,6 +112,16 @@ def test_an_absurd_exponent_is_refused_before_it_is_computed(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["1" * 5000, "0." + "1" * 5000, "1e" + "9" * 5000, "1" * 10**7], ids=len
+)
+def test_an_endless_quantity_is_refused_in_one_line(text: str) -> None:
+    for read in (parse_quantity, as_decoded, canonical):
+        with pytest.raises(ValueError, match=r"expected at most 256|regular expression") as raised:
+            read(text)
+        assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize(
     ("text", "whole", "thousandths"),
     [("1", 1, 1000), ("1m", 1, 1), ("0.1m", 1, 1), ("1.0001", 2, 1001), ("0", 0, 0), ("1n", 1, 1)],
 )
