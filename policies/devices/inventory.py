@@ -1,20 +1,27 @@
 """The devices of a cluster, prepared for many searches: pools by node, and devices in use.
 
-A cluster has few kinds of nodes, but thousands of nodes. Two nodes with equal devices of which the
-same ones are in use have the same result, whatever the names of their pools. Only the attributes
-that the search reads are compared, since others, such as serial numbers, are different for each
-device. So a search runs once for each *shape* of a node's pools.
+One state of the storage differs from the one before it in few objects, so each inventory is derived
+from the newest one, and shares the pools that have not changed.
+
+A cluster has few kinds of nodes, but thousands of nodes. Two nodes with equal devices, of which
+equal ones are in use, have the same result, whatever the names of their pools and devices and the
+order of the devices. Only the attributes that the search reads are compared, since others, such as
+serial numbers, are different for each device. So a search runs once for each *shape* of a node's
+pools.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from operator import is_
+from typing import Final, Generic, NamedTuple, TypeVar
 
+from policies.devices.allocations import DevicesInUse
 from policies.devices.allocator import Verdict, allocate
+from policies.devices.changes import changed_keys
 from policies.devices.constraints import find_attribute
 from policies.devices.planning import PlannedClaim
 from policies.devices.pools import Pool, PublishedDevices
@@ -22,18 +29,18 @@ from policies.kubernetes.devices import (
     UNUSED,
     Device,
     DeviceClass,
-    DeviceTaintRule,
     PoolId,
     PoolUse,
-    ResourceSlice,
     classes_by_resource,
-    pool_uses,
 )
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Node
-from policies.kubernetes.storage import ResourceClaim, Storage
+from policies.kubernetes.storage import Storage
 
 T = TypeVar("T")
+
+_SPARE_NUMBERS: Final = 1_000
+"""The numbers of shapes that no node has any more, before all are numbered again."""
 
 
 class Same(Generic[T]):
@@ -51,100 +58,57 @@ class Same(Generic[T]):
         return isinstance(other, Same) and self.value is other.value
 
 
-class NodePools(NamedTuple):
-    """The pools of a node, and the number of their shape."""
+class Inventory(NamedTuple):
+    """The published devices, and what is in use of each pool."""
 
-    shape: int
-    pools: tuple[Pool, ...]
-    ids: tuple[PoolId, ...]
+    published: PublishedDevices
+    uses: Mapping[PoolId, PoolUse]
+
+    def use_of(self, pool: Pool) -> PoolUse:
+        """Return what is in use of a pool."""
+        return self.uses.get(pool.id, UNUSED)
 
 
-class Shapes:
-    """The shapes of all nodes' pools, by the attributes that a search reads."""
+class PoolShape(NamedTuple):
+    """All that a search reads of a pool, and the pool with its devices in a fixed order."""
 
-    def __init__(
-        self,
-        published: PublishedDevices,
-        attributes: frozenset[str],
-        gates: frozenset[FeatureGate],
-    ) -> None:
-        self._published, self._gates = published, gates
-        self._attributes = sorted(attributes)
-        self._numbers: dict[object, int] = {}
-        self._by_node: dict[str, tuple[Node, NodePools]] = {}
-        self._grouped: tuple[Mapping[PoolId, PoolUse], Sequence[Node], array[int]] | None = None
-
-    def of(self, node: Node) -> NodePools:
-        """Return the pools of ``node``."""
-        known = self._by_node.get(node.name)
-        if known is not None and known[0] is node:
-            return known[1]
-        pools = self._published.pools(node, self._gates)
-        content = tuple(self._content(pool) for pool in pools)
-        number = self._numbers.setdefault(content, len(self._numbers))
-        found = NodePools(number, pools, tuple(pool.id for pool in pools))
-        self._by_node[node.name] = (node, found)
-        return found
-
-    def groups(self, nodes: Sequence[Node], uses: Mapping[PoolId, PoolUse]) -> array[int]:
-        """Return for each node the number of its group: all of a group have the same result."""
-        known = self._grouped
-        if known is None or known[0] is not uses or known[1] != nodes:
-            numbers: dict[object, int] = {}
-            found = array("q")
-            for node in nodes:
-                shape, _, ids = self.of(node)
-                key = shape, *[uses.get(each, UNUSED) for each in ids]
-                found.append(numbers.setdefault(key, len(numbers)))
-            known = self._grouped = uses, nodes, found
-        return known[2]
-
-    def _content(self, pool: Pool) -> object:
-        driver = pool.id.driver
-        devices = tuple(self._of_device(each, driver) for each in pool.devices)
-        others = tuple((each.name, each.consumes) for each in pool.elsewhere if each.consumes)
-        return driver, devices, others, pool.counters, pool.unusable
-
-    def _of_device(self, device: Device, driver: str) -> object:
-        read = tuple(find_attribute(device, driver, name) for name in self._attributes)
-        capacity = tuple(sorted(device.capacity.items()))
-        rest = device.taints, device.consumes, device.shared, device.binds, device.unsupported
-        return device.name, read, capacity, rest
+    shape: object
+    pool: Pool
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSearch:
-    """The search for devices for some claims; each shape of pools is searched once."""
+    """The search for devices for some claims; each shape of a node's pools is searched once."""
 
     claims: tuple[PlannedClaim, ...]
-    shapes: Shapes
-    uses: Mapping[PoolId, PoolUse]
+    attributes: tuple[str, ...]
+    inventory: Inventory
     gates: frozenset[FeatureGate]
-    _verdicts: dict[tuple[int, tuple[PoolUse, ...]], Verdict]
+    _verdicts: dict[object, Verdict]
 
     def verdict(self, node: Node, changed: Mapping[PoolId, PoolUse]) -> Verdict:
         """Return whether ``node`` has devices for all claims, with the ``changed`` uses."""
-        found = self.shapes.of(node)
-        uses = tuple([changed.get(each) or self.uses.get(each, UNUSED) for each in found.ids])
-        key = found.shape, uses
-        verdict = self._verdicts.get(key)
-        if verdict is None:
-            verdict = self._verdicts[key] = allocate(self.claims, found.pools, uses, self.gates)
-        return verdict
+        pools = self.inventory.published.pools(node)
+        uses = [changed.get(each.id) or self.inventory.use_of(each) for each in pools]
+        shapes = [_shape(*each, self.attributes) for each in zip(pools, uses, strict=True)]
+        key = tuple(each.shape for each in shapes)
+        if key not in self._verdicts:
+            ordered = [each.pool for each in shapes]
+            self._verdicts[key] = allocate(self.claims, ordered, uses, self.gates)
+        return self._verdicts[key]
 
     def groups(self, nodes: Sequence[Node]) -> array[int]:
-        """See :meth:`Shapes.groups`."""
-        return self.shapes.groups(nodes, self.uses)
+        """Return for each node the number of its shape."""
+        return _groups(self.gates, self.attributes).of(nodes, self.inventory)
 
 
 def device_search(
     claims: Sequence[PlannedClaim], storage: Storage, gates: frozenset[FeatureGate]
 ) -> DeviceSearch:
     """Prepare the search for ``claims`` among the devices of ``storage``."""
-    attributes = frozenset(name for claim in claims for name in claim.attributes())
-    published = Same(storage.slices), Same(storage.taint_rules)
-    shapes = _shapes(*published, attributes, gates)
-    return DeviceSearch(tuple(claims), shapes, _uses(Same(storage.devices)), gates, {})
+    attributes = {name for claim in claims for name in claim.attributes()}
+    inventory = _inventories(gates).of(storage)
+    return DeviceSearch(tuple(claims), tuple(sorted(attributes)), inventory, gates, {})
 
 
 def backing_classes(storage: Storage) -> Mapping[str, DeviceClass]:
@@ -152,28 +116,102 @@ def backing_classes(storage: Storage) -> Mapping[str, DeviceClass]:
     return _backing(Same(storage.device_classes))
 
 
+class _Inventories:
+    """The newest inventory, from which the next one is derived."""
+
+    def __init__(self, gates: frozenset[FeatureGate]) -> None:
+        self._published = PublishedDevices(gates)
+        self._in_use = DevicesInUse()
+
+    def of(self, storage: Storage) -> Inventory:
+        """Return the inventory of ``storage``."""
+        self._published = self._published.updated(storage.slices, storage.taint_rules)
+        self._in_use = self._in_use.updated(storage.devices)
+        return Inventory(self._published, self._in_use.uses)
+
+
+class NodeGroups:
+    """The shapes of nodes as numbers. Those of nodes that have not changed are kept."""
+
+    def __init__(self, gates: frozenset[FeatureGate], attributes: tuple[str, ...]) -> None:
+        self._attributes = attributes
+        self._inventory = Inventory(PublishedDevices(gates), {})
+        self._nodes: Mapping[str, Node] = {}
+        self._numbers: dict[object, int] = {}
+        self._by_node: dict[str, int] = {}
+        self._found: tuple[Sequence[Node], array[int]] = (), array("q")
+
+    def of(self, nodes: Sequence[Node], inventory: Inventory) -> array[int]:
+        """Return the number of each node's shape."""
+        if not all(map(is_, inventory, self._inventory)) or self._found[0] != nodes:
+            self._follow({each.name: each for each in nodes}, inventory)
+            self._found = nodes, array("q", [self._by_node[each.name] for each in nodes])
+        return self._found[1]
+
+    def _follow(self, nodes: Mapping[str, Node], inventory: Inventory) -> None:
+        stale: Collection[str] = self._stale_nodes(nodes, inventory)
+        if len(self._numbers) > _SPARE_NUMBERS + len(nodes):
+            self._numbers.clear()
+            stale = nodes.keys()
+        self._inventory, self._nodes = inventory, nodes
+        for name in stale:
+            node = nodes.get(name)
+            if node is None:
+                self._by_node.pop(name, None)
+            else:
+                shape = tuple(
+                    _shape(pool, inventory.use_of(pool), self._attributes).shape
+                    for pool in inventory.published.pools(node)
+                )
+                self._by_node[name] = self._numbers.setdefault(shape, len(self._numbers))
+
+    def _stale_nodes(self, nodes: Mapping[str, Node], inventory: Inventory) -> Collection[str]:
+        before, after = self._inventory.published.by_id, inventory.published.by_id
+        changed = changed_keys(before, after) | changed_keys(self._inventory.uses, inventory.uses)
+        stale = changed_keys(self._nodes, nodes)
+        for published in (each[pool] for each in (before, after) for pool in changed & each.keys()):
+            if published.nodes is None:
+                return nodes.keys() | stale
+            stale |= published.nodes
+        return stale
+
+
+@lru_cache(maxsize=4)
+def _inventories(gates: frozenset[FeatureGate]) -> _Inventories:
+    return _Inventories(gates)
+
+
 @lru_cache(maxsize=16)
-def _shapes(
-    slices: Same[Mapping[str, ResourceSlice]],
-    rules: Same[Mapping[str, DeviceTaintRule]],
-    attributes: frozenset[str],
-    gates: frozenset[FeatureGate],
-) -> Shapes:
-    return Shapes(_published(slices, rules), attributes, gates)
-
-
-@lru_cache(maxsize=4)
-def _published(
-    slices: Same[Mapping[str, ResourceSlice]], rules: Same[Mapping[str, DeviceTaintRule]]
-) -> PublishedDevices:
-    return PublishedDevices(slices.value.values(), rules.value.values())
-
-
-@lru_cache(maxsize=4)
-def _uses(claims: Same[Mapping[str, ResourceClaim]]) -> Mapping[PoolId, PoolUse]:
-    return pool_uses(result for claim in claims.value.values() for result in claim.results)
+def _groups(gates: frozenset[FeatureGate], attributes: tuple[str, ...]) -> NodeGroups:
+    return NodeGroups(gates, attributes)
 
 
 @lru_cache(maxsize=4)
 def _backing(classes: Same[Mapping[str, DeviceClass]]) -> Mapping[str, DeviceClass]:
     return classes_by_resource(classes.value.values())
+
+
+@lru_cache(maxsize=1 << 16)
+def _shape(pool: Pool, use: PoolUse, attributes: tuple[str, ...]) -> PoolShape:
+    driver, consumed = pool.id.driver, dict(use.shared)
+    used = use.devices | consumed.keys()
+    contents = [
+        (_content(each, driver, attributes), each.name in use.devices, consumed.get(each.name))
+        for each in pool.devices
+    ]
+    texts = {each: repr(each) for each in set(contents)}
+    if len(texts) > 1:
+        order = sorted(range(len(contents)), key=lambda place: texts[contents[place]])
+        contents = [contents[place] for place in order]
+        pool = replace(pool, devices=tuple(pool.devices[place] for place in order))
+    elsewhere = tuple(each.consumes for each in pool.elsewhere if each.name in used)
+    shape = driver, tuple(contents), elsewhere, pool.counters, pool.unusable
+    return PoolShape(shape, pool)
+
+
+def _content(device: Device, driver: str, attributes: Sequence[str]) -> tuple[object, ...]:
+    """Return all that a search reads of a device."""
+    read = tuple(find_attribute(device, driver, name) for name in attributes)
+    capacity = tuple(sorted(device.capacity.items())) if device.capacity else ()
+    unsupported = device.unsupported and f"{device.unsupported} of {device.name}"
+    return read, capacity, device.taints, device.consumes, device.shared, device.binds, unsupported

@@ -169,13 +169,13 @@ class DeviceTaintRule:
     pool: str | None = None
     device: str | None = None
 
+    def selects_pool(self, pool: PoolId) -> bool:
+        """Return whether the rule may taint devices of a pool."""
+        return self.driver in (None, pool.driver) and self.pool in (None, pool.pool)
+
     def selects(self, pool: PoolId, device: str) -> bool:
         """Return whether the rule taints a device."""
-        return (
-            self.driver in (None, pool.driver)
-            and self.pool in (None, pool.pool)
-            and self.device in (None, device)
-        )
+        return self.selects_pool(pool) and self.device in (None, device)
 
 
 @dataclass(frozen=True, slots=True)
