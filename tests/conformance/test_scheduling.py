@@ -14,6 +14,7 @@ from tests.conformance.scheduling import (
     group_scenarios,
     preemption_scenarios,
     subset_scenarios,
+    workload_scenarios,
 )
 from tests.conformance.scheduling.environment import SchedulingScenario, environment
 from tests.conformance.scheduling.releases import scheduler
@@ -28,6 +29,7 @@ GATED: Final = [
     *assumed_scenarios.SCENARIOS,
     *device_scenarios.SCENARIOS,
     *group_scenarios.SCENARIOS,
+    *workload_scenarios.SCENARIOS,
 ]
 """Scenarios of feature gates that only the newest release has."""
 
