@@ -291,7 +291,7 @@ def node_releasing_devices(
     if not leaving:
         return None
     released = replace(pipeline, plugins=tuple(later))
-    lacking = sorted(n for n, why in rejected.items() if why.reasons[0].code is Code.NO_DEVICES)
+    lacking = sorted(name for name, why in rejected.items() if why.awaits_devices)
     fitting = (name for name in lacking if released.refuse(snapshot.nodes[name]) is None)
     return next(fitting, None)
 
