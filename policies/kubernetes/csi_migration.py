@@ -107,7 +107,7 @@ def translate_volume(disk: Disk, labels: Labels, affinity: NodeSelector | None) 
     zone_label = _TARGETS[disk.plugin].zone_label
     if volume is not None and zone_label is not None:
         affinity = _affinity(affinity, labels, zone_label)
-    return Migration(disk.plugin, volume, affinity)
+    return Migration(disk, volume, affinity)
 
 
 def _ebs_handle(identity: str) -> str | None:

@@ -94,6 +94,7 @@ class Release:
     claim_in_use_is_of_the_node: bool  # a ReadWriteOncePod claim in use: "node has pod using …"
     volume_affinity_is_a_conflict: bool  # … "had volume node affinity conflict", later reworded
     node_lists_volume_limits: bool  # status.allocatable of a node limits volumes, too
+    limits_disks: bool  # a node without a CSINode limits disks of EBS, GCE and Azure
     attachments_count: bool  # a VolumeAttachment counts, whether or not a pod uses the volume
     portworx: PortworxMigration
     claim_owner_is_capitalised: bool  # "was not created for Pod …", earlier "for pod …"
@@ -148,6 +149,7 @@ def _release(minor: int, settings: Mapping[str, bool]) -> Release:
         claim_in_use_is_of_the_node=minor < 34,
         volume_affinity_is_a_conflict=minor < 33,
         node_lists_volume_limits=minor < 32,
+        limits_disks=minor < 31,
         attachments_count=minor >= 32,
         portworx=(
             PortworxMigration.OFF

@@ -41,13 +41,14 @@ class Disk(NamedTuple):
     """A volume of an in-tree plugin: ``plugin`` is its name, such as ``kubernetes.io/gce-pd``.
 
     ``identity`` identifies the volume within the plugin. ``monitors`` are those of an RBD image:
-    two images that share a monitor are the same.
+    two images that share a monitor are the same. ``name`` is that of an Azure disk.
     """
 
     plugin: str
     identity: str
     read_only: bool = False
     monitors: frozenset[str] = frozenset()
+    name: str = ""
 
 
 class DeviceClaim(NamedTuple):
@@ -147,7 +148,7 @@ class PersistentVolumeClaim:
 class Migration:
     """An in-tree volume translated to CSI; ``volume`` is None if it cannot be translated."""
 
-    plugin: str
+    disk: Disk
     volume: CsiVolume | None
     affinity: NodeSelector | None
 

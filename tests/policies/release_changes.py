@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from policies import SchedulerRules
-from policies.kubernetes.csi_migration import PORTWORX, ZONE, translate_volume
+from policies.kubernetes.csi_migration import AWS_EBS, PORTWORX, ZONE, translate_volume
 from policies.kubernetes.feature_gates import STAGES, FeatureGate
 from policies.kubernetes.releases import RELEASES, Release
 from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, node_requirement
@@ -132,6 +132,17 @@ STORAGE_CHANGES = [
             pod("user", on="node-1", volumes=["other"]),
             claim("other", "left"),
             volume("left", "left", DRIVER),
+        ),
+        before=TOO_MANY,
+        since=None,
+    ),
+    Change(
+        "limits_disks",
+        31,
+        said_of(
+            pod(volumes=[Disk(AWS_EBS, "vol-1"), Disk(AWS_EBS, "vol-2")]),
+            node(others={"attachable-volumes-aws-ebs": "1"}),
+            CsiNode("other", frozenset()),
         ),
         before=TOO_MANY,
         since=None,

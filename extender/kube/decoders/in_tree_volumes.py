@@ -39,6 +39,7 @@ class CloudVolume(Struct):
 class AzureDisk(Struct):
     """v1.AzureDiskVolumeSource."""
 
+    diskName: str = ""
     diskURI: str = ""
     kind: str | None = None
     readOnly: bool | None = None
@@ -80,7 +81,8 @@ def disks_of(sources: InTreeVolumeSources) -> Iterator[Disk]:
     if sources.azureDisk:
         azure = sources.azureDisk
         managed = azure.kind is None or azure.kind.lower() == "managed"
-        yield Disk(AZURE_DISK, azure.diskURI if managed else "", bool(azure.readOnly))
+        identity = azure.diskURI if managed else ""
+        yield Disk(AZURE_DISK, identity, bool(azure.readOnly), name=azure.diskName)
     if sources.iscsi:
         yield Disk(ISCSI, sources.iscsi.iqn, bool(sources.iscsi.readOnly))
     if sources.rbd:

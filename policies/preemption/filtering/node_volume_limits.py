@@ -5,6 +5,10 @@ node, and since 1.32 those attached to it although no pod uses them any more. An
 counts as one volume of its class's driver; an in-tree disk as one of the driver that replaces its
 plugin.
 
+Up to 1.30, a node without a CSINode takes no more disks of EBS, GCE and Azure than its allocatable
+resources say, or a fixed number. These are filters of their own upstream (EBSLimits, GCEPDLimits,
+AzureDiskLimits), which run next to NodeVolumeLimits and refuse a node with the same message.
+
 Volumes of other pods that do not exist are not counted, as upstream. A node is undecided if its
 CSINode cannot be decoded, or if volumes of its pods that cannot be decoded may exceed the limit.
 """
@@ -12,11 +16,16 @@ CSINode cannot be decoded, or if volumes of its pods that cannot be decoded may 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from policies.kubernetes.csi_migration import (
+    AWS_EBS,
+    AZURE_DISK,
+    GCE_PD,
     csi_driver_of,
     is_csi_migration_on,
     is_in_tree,
@@ -41,15 +50,20 @@ from policies.preemption.filtering.status import Code, Rejection, refused, unres
 _COUNTED_KINDS = frozenset((StorageKind.ATTACHMENTS, StorageKind.DRIVERS))
 _LIMIT_PREFIX = "attachable-volumes-csi-"
 _LONGEST_NAME = 63
+_DISK_LIMITS: Final[Mapping[str, tuple[str, int]]] = {
+    AWS_EBS: ("attachable-volumes-aws-ebs", 39),
+    GCE_PD: ("attachable-volumes-gce-pd", 16),
+    AZURE_DISK: ("attachable-volumes-azure-disk", 16),
+}
+"""In-tree plugins → the allocatable resource that limits their disks, and the default."""
+_NITRO: Final = re.compile(r"^[cmr]5.*|t3|z1d")
+_NITRO_LIMIT: Final = 25
+_INSTANCE_TYPES: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeVolumeLimits:
-    """Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
-
-    Up to 1.30 upstream also has limits for cloud disks on nodes without a CSINode (EBSLimits,
-    GCEPDLimits, AzureDiskLimits); these are left out.
-    """
+    """Source: pkg/scheduler/framework/plugins/nodevolumelimits (csi.go, non_csi.go)."""
 
     name: str = "NodeVolumeLimits"
 
@@ -110,6 +124,9 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
         exceeding = self._exceeding(node, 0)
         if exceeding:
             return refused(Code.TOO_MANY_VOLUMES, f"driver {exceeding}")
+        exceeding = self._exceeding_disks(node)
+        if exceeding:
+            return refused(Code.TOO_MANY_VOLUMES, f"plugin {exceeding}")
         unread = self.counting.unread_volumes(node)
         undecided = bool(unread) and bool(self._exceeding(node, len(unread)))
         return unresolvable(Code.VOLUMES_UNKNOWN, unread[0]) if undecided else None
@@ -129,7 +146,11 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
         volumes_of_pod = self._volumes_of_pod(csi_node)
         limits = self.counting.limits({each.driver for each in volumes_of_pod}, node, csi_node)
         attached = len(self.counting.storage.attachments.get(node.name, ()))
-        return all(volumes + attached + len(volumes_of_pod) <= limit for limit in limits.values())
+        disks = self.counting.disks(self.pod, csi_node)
+        plugins = {disk.plugin for disk in disks}
+        return all(
+            volumes + attached + len(volumes_of_pod) <= limit for limit in limits.values()
+        ) and all(volumes + len(disks) <= _disk_limit(plugin, node) for plugin in plugins)
 
     def _volumes_of_pod(self, csi_node: CsiNode | None) -> set[CsiVolume]:
         return set(self.counting.volumes(self.pod, csi_node))
@@ -150,6 +171,24 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
             if driver in limits and taken[driver] + more + unread > limits[driver]
         )
         return next(exceeding, "")
+
+    def _exceeding_disks(self, state: NodeState) -> str:
+        """Return the first in-tree plugin whose limit would be exceeded, or ""."""
+        counting, csi_node = self.counting, self.counting.storage.csi_nodes.get(state.node.name)
+        wanted = counting.disks(self.pod, csi_node)
+        if not wanted:
+            return ""
+        used = {disk for other in state.pods for disk in counting.disks(other, csi_node)}
+        counts = Counter(disk.plugin for disk in used | wanted)
+        plugins = sorted({disk.plugin for disk in wanted})
+        return next((it for it in plugins if counts[it] > _disk_limit(it, state.node)), "")
+
+
+class CountedDisk(NamedTuple):
+    """A disk by the name that its plugin's limit counts."""
+
+    plugin: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +252,28 @@ class VolumeCounting:
             if found is not None:
                 yield found
 
+    def disks(self, pod: Pod, node: CsiNode | None) -> set[CountedDisk]:
+        """Return the pod's disks that count as such: in a release that limits them, no CSINode."""
+        if node is not None or not self.release.limits_disks:
+            return set()
+        volumes = (pod.storage or NO_POD_STORAGE).volumes
+        disks = (
+            self._disk_of_claim(pod, each) if isinstance(each, ClaimVolume) else _counted(each)
+            for each in volumes
+        )
+        return {disk for disk in disks if disk is not None and disk.plugin in _DISK_LIMITS}
+
+    def _disk_of_claim(self, pod: Pod, each: ClaimVolume) -> CountedDisk | None:
+        claim = self.storage.claims.get(f"{pod.namespace}/{each.claim}")
+        if claim is None or (each.ephemeral and claim.owner != pod.uid):
+            return None
+        volume = self.storage.volumes.get(claim.volume)
+        if volume is not None:
+            return None if volume.migration is None else _counted(volume.migration.disk)
+        # The volume that the class would provision, or that does not exist.
+        found = self.storage.classes.get(claim.storage_class)
+        return None if found is None else CountedDisk(found.provisioner, f"?{claim.key}")
+
     def _of_disk(self, disk: Disk, node: CsiNode | None) -> CsiVolume | None:
         migrated = is_csi_migration_on(disk.plugin, node, self.release)
         return translate_to_csi(disk) if migrated else None
@@ -226,7 +287,7 @@ class VolumeCounting:
             return self._of_class(claim, node)
         if volume.csi is not None or volume.migration is None:
             found = volume.csi
-        elif is_csi_migration_on(volume.migration.plugin, node, self.release):
+        elif is_csi_migration_on(volume.migration.disk.plugin, node, self.release):
             found = volume.migration.volume
         else:
             found = None
@@ -243,6 +304,19 @@ class VolumeCounting:
         if not is_csi_migration_on(found.provisioner, node, self.release):
             return None
         return CsiVolume(csi_driver_of(found.provisioner), handle)
+
+
+def _counted(disk: Disk) -> CountedDisk:
+    return CountedDisk(disk.plugin, disk.name or disk.identity)
+
+
+def _disk_limit(plugin: str, node: Node) -> int:
+    """Return how many disks of a plugin a node without a CSINode takes (getMaxVolumeFunc)."""
+    key, limit = _DISK_LIMITS[plugin]
+    types = (node.labels.get(label, "") for label in _INSTANCE_TYPES)
+    if plugin == AWS_EBS and _NITRO.search(next(filter(None, types), "")):
+        limit = _NITRO_LIMIT
+    return node.allocatable.scalars.get(key, limit)
 
 
 def _key(driver: str) -> str:

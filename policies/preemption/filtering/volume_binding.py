@@ -216,6 +216,6 @@ def _affinity(
     volume: PersistentVolume, node: CsiNode | None, release: Release
 ) -> NodeSelector | None:
     migration = volume.migration
-    if migration is not None and is_translated(migration.plugin, node, release):
+    if migration is not None and is_translated(migration.disk.plugin, node, release):
         return migration.affinity
     return volume.affinity

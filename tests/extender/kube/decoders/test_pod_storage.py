@@ -33,7 +33,7 @@ VOLUMES = [
     ({"gcePersistentDisk": {"pdName": "d"}}, Disk(PD, "d")),
     ({"gcePersistentDisk": {"pdName": "d", "readOnly": True}}, Disk(PD, "d", read_only=True)),
     ({"awsElasticBlockStore": {"volumeID": "vol-1"}}, Disk(EBS, "vol-1")),
-    ({"azureDisk": {"diskName": "d", "diskURI": URI}}, Disk(AZURE, URI)),
+    ({"azureDisk": {"diskName": "d", "diskURI": URI}}, Disk(AZURE, URI, name="d")),
     ({"azureDisk": {"diskURI": URI, "kind": "Managed"}}, Disk(AZURE, URI)),
     ({"azureDisk": {"diskURI": URI, "kind": "Shared"}}, Disk(AZURE, "")),
     ({"cinder": {"volumeID": "c"}}, Disk("kubernetes.io/cinder", "c")),

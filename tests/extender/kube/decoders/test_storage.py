@@ -22,6 +22,7 @@ from policies.kubernetes.storage import (
     CsiNode,
     CsiStorageCapacity,
     CsiVolume,
+    Disk,
     Migration,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -158,7 +159,7 @@ VOLUMES: list[tuple[Document, PersistentVolume]] = [
             "x",
             term(ZONE, "a"),
             migration=Migration(
-                AWS_EBS,
+                Disk(AWS_EBS, "vol-1"),
                 CsiVolume("ebs.csi.aws.com", "vol-1"),
                 term("topology.ebs.csi.aws.com/zone", "a"),
             ),

@@ -7,7 +7,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from policies import RELEASES, SchedulerRules, decide_filter, decide_preemption
-from policies.kubernetes.csi_migration import AWS_EBS, GCE_PD, PORTWORX, translate_volume
+from policies.kubernetes.csi_migration import (
+    AWS_EBS,
+    GCE_PD,
+    PORTWORX,
+    translate_volume,
+)
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.kubernetes.storage import (
     ClaimVolume,
