@@ -16,7 +16,6 @@ from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import is_
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from policies.devices.allocations import DevicesInUse
@@ -136,43 +135,52 @@ class NodeGroups:
     def __init__(self, gates: frozenset[FeatureGate], attributes: tuple[str, ...]) -> None:
         self._attributes = attributes
         self._inventory = Inventory(PublishedDevices(gates), {})
-        self._nodes: Mapping[str, Node] = {}
+        self._nodes: Sequence[Node] = ()
+        self._rows: Mapping[str, int] = {}
         self._numbers: dict[object, int] = {}
-        self._by_node: dict[str, int] = {}
-        self._found: tuple[Sequence[Node], array[int]] = (), array("q")
+        self._found = array("q")
 
     def of(self, nodes: Sequence[Node], inventory: Inventory) -> array[int]:
         """Return the number of each node's shape."""
-        if not all(map(is_, inventory, self._inventory)) or self._found[0] != nodes:
-            self._follow({each.name: each for each in nodes}, inventory)
-            self._found = nodes, array("q", [self._by_node[each.name] for each in nodes])
-        return self._found[1]
-
-    def _follow(self, nodes: Mapping[str, Node], inventory: Inventory) -> None:
-        stale: Collection[str] = self._stale_nodes(nodes, inventory)
+        if nodes != self._nodes:
+            self._follow(nodes)
+        rows = self._stale_rows(inventory)
         if len(self._numbers) > _SPARE_NUMBERS + len(nodes):
             self._numbers.clear()
-            stale = nodes.keys()
-        self._inventory, self._nodes = inventory, nodes
-        for name in stale:
-            node = nodes.get(name)
-            if node is None:
-                self._by_node.pop(name, None)
-            else:
-                shape = tuple(
-                    _shape(pool, inventory.use_of(pool), self._attributes).shape
-                    for pool in inventory.published.pools(node)
-                )
-                self._by_node[name] = self._numbers.setdefault(shape, len(self._numbers))
+            rows = range(len(nodes))
+        self._inventory = inventory
+        if rows:
+            self._found = self._found[:]  # The earlier array belongs to the caller.
+        for row in rows:
+            self._found[row] = self._number(nodes[row])
+        return self._found
 
-    def _stale_nodes(self, nodes: Mapping[str, Node], inventory: Inventory) -> Collection[str]:
+    def _follow(self, nodes: Sequence[Node]) -> None:
+        """Number the nodes that differ from the node of their name."""
+        before, known = self._nodes, self._found
+        self._found = array("q")
+        for node in nodes:
+            row = self._rows.get(node.name)
+            kept = None if row is None or before[row] is not node else known[row]
+            self._found.append(self._number(node) if kept is None else kept)
+        self._nodes, self._rows = nodes, {node.name: row for row, node in enumerate(nodes)}
+
+    def _number(self, node: Node) -> int:
+        shape = tuple(
+            _shape(pool, self._inventory.use_of(pool), self._attributes).shape
+            for pool in self._inventory.published.pools(node)
+        )
+        return self._numbers.setdefault(shape, len(self._numbers))
+
+    def _stale_rows(self, inventory: Inventory) -> Collection[int]:
+        """Return the rows of the nodes of pools that have changed."""
         before, after = self._inventory.published.by_id, inventory.published.by_id
         changed = changed_keys(before, after) | changed_keys(self._inventory.uses, inventory.uses)
-        stale = changed_keys(self._nodes, nodes)
+        stale: set[int] = set()
         for published in (each[pool] for each in (before, after) for pool in changed & each.keys()):
             if published.nodes is None:
-                return nodes.keys() | stale
-            stale |= published.nodes
+                return range(len(self._nodes))
+            stale.update(self._rows[name] for name in published.nodes if name in self._rows)
         return stale
 
 
