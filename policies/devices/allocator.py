@@ -2,12 +2,12 @@
 
 The search is depth first and exhaustive: over claims, their requests, the alternatives of a
 request, and devices. The first complete solution ends it, so only whether there is one matters
-here. It has three results: a feature that is not evaluated, or a search that takes too long, is
-unknown.
+here. A feature that is not evaluated, or a search that takes too long, is unknown. A claim for too
+many devices, or for all devices while a pool is incomplete or invalid, is an error: it ends the
+scheduling attempt.
 
 Source: Allocate and allocateOne in k8s.io/dynamic-resource-allocation/structured/internal/
-incubating/allocator_incubating.go. An error of the allocator, which ends a scheduling attempt, is
-a refusal here.
+incubating/allocator_incubating.go.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from policies.kubernetes.feature_gates import FeatureGate
 
 MAX_RESULTS: Final = 32
 """The maximum number of devices of one claim (AllocationResultsMaxSize)."""
+_TOO_MANY: Final = f"a claim needs more than {MAX_RESULTS} devices"
+_UNUSABLE_POOL: Final = "a pool of the node is incomplete or invalid"
 MAX_STEPS: Final = 5_000
 """The maximum number of devices that one search tries; a longer search is unknown."""
 
@@ -46,6 +48,7 @@ class Outcome(Enum):
 
     FITS = "fits"
     REFUSED = "refused"
+    ERROR = "error"
     UNKNOWN = "unknown"
 
 
@@ -69,8 +72,8 @@ def allocate(
             return Verdict(Outcome.FITS)
     except _UndecidedError as undecided:
         return Verdict(Outcome.UNKNOWN, f"{undecided} ({search.furthest_claim()})")
-    except _TooManyDevicesError:
-        return Verdict(Outcome.REFUSED, f"a claim needs more than {MAX_RESULTS} devices")
+    except _AllocatorError as error:
+        return Verdict(Outcome.ERROR, str(error))
     return Verdict(Outcome.REFUSED, search.refusal())
 
 
@@ -78,7 +81,11 @@ class _UndecidedError(Exception):
     """The search cannot say; the message names why."""
 
 
-class _TooManyDevicesError(Exception):
+class _AllocatorError(Exception):
+    """The search ends the scheduling attempt; the message names why."""
+
+
+class _TooManyDevicesError(_AllocatorError):
     """A claim would have too many devices."""
 
 
@@ -136,15 +143,9 @@ class _Search:
                 if problem:
                     self._furthest = number, 0
                     raise _UndecidedError(problem)
-        every = [
-            (number, place)
-            for number, claim in enumerate(self._claims)
-            for place, group in enumerate(claim.requests)
-            if any(each.request.count is None for each in group)
-        ]
-        if every and any(pool.unusable for pool in self._pools):
-            self._furthest = every[0]
-            return False
+                if planned.request.count is None and any(pool.unusable for pool in self._pools):
+                    name = f"{claim.name}, request {planned.request.name}"
+                    raise _AllocatorError(f"{name}: {_UNUSABLE_POOL}")
         return self._claim(0)
 
     def furthest_claim(self) -> str:
@@ -165,11 +166,9 @@ class _Search:
     def _shortage(self, claim: int, planned: PlannedRequest) -> str:
         """Return why the devices do not suffice for a request, or an alternative of one."""
         matching = [n for n in range(len(self._places)) if self._selects(planned, n)]
-        is_needed = planned.request.count is None or not matching
-        if is_needed and any(pool.unusable for pool in self._pools):
-            return "a pool of the node is incomplete or invalid"
         if not matching:
-            return "no device matches"
+            is_unusable = any(pool.unusable for pool in self._pools)
+            return _UNUSABLE_POOL if is_unusable else "no device matches"
         lacks = Counter(self._obstacle(claim, planned, place) for place in matching)
         free = lacks.pop("", 0)
         wanted = planned.request.count or len(matching)
@@ -199,7 +198,7 @@ class _Search:
                 too_many += 1
                 self._release_to(depth)
         if too_many == len(requests[number]):
-            raise _TooManyDevicesError
+            raise _TooManyDevicesError(_TOO_MANY)
         return False
 
     def _alternative(self, claim: int, number: int, planned: PlannedRequest) -> bool:
@@ -243,7 +242,7 @@ class _Search:
         if self._steps > MAX_STEPS:
             raise _UndecidedError("the search for devices takes too long")
         if sum(each.claim == claim for each in self._taken) + more > MAX_RESULTS:
-            raise _TooManyDevicesError
+            raise _TooManyDevicesError(_TOO_MANY)
 
     def _is_in_use(self, claim: int, planned: PlannedRequest, place: int) -> bool:
         at = self._places[place]

@@ -23,7 +23,14 @@ from policies.preemption.departing_pods import (
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.engine import DeadlineExceededError, HasTimeLeft, no_deadline
 from policies.preemption.filtering import Pipeline, not_evaluated, run_pre_filters
-from policies.preemption.filtering.status import FEASIBLE, Code, FilterDecision, Reason, Rejection
+from policies.preemption.filtering.status import (
+    FEASIBLE,
+    Code,
+    FilterDecision,
+    Reason,
+    Rejection,
+    ending_error,
+)
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.victim_selection import ineligibility, select_victims, waits_for_devices
 from policies.preemption.victim_units import VictimUnits, victim_units
@@ -143,17 +150,14 @@ def post_filter(
         return PreemptionDecision(
             pod, eligible=True, reason="", chosen=None, message=fit_error.NO_NODES
         )
-    failure = fit_error.fit_error(
-        len(filtering.feasible) + len(statuses),
-        filtering.conflict,
-        Counter(_reasons(statuses.values())),
-        rules.release,
-    )
+    reasons = Counter(_reasons(statuses.values()))
+    nodes = len(filtering.feasible) + len(statuses)
+    failure = fit_error.fit_error(nodes, filtering.conflict, reasons, rules.release)
     error = fit_error.deallocation_error(filtering, rules.release)
     units = victim_units(snapshot, rules.release)
     pipeline = _prepared(pod, snapshot, rules)
     reason = ineligibility(pod, units, nominated_status(pod, statuses, rules))
-    reason = reason or waits_for_devices(pipeline, units, statuses)
+    reason = reason or ending_error(reasons) or waits_for_devices(pipeline, units, statuses)
     if reason is not None:
         first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
         outcome = error or fit_error.not_eligible(reason, first)

@@ -163,6 +163,8 @@ class DevicesFilter(NodeOnlyPlugin):
         if verdict.outcome is Outcome.REFUSED:
             reasons = (Reason(Code.NO_DEVICES, verdict.detail),)
             return Rejection(reasons, resolvable=bool(self._holdings.by_user))
+        if verdict.outcome is Outcome.ERROR:
+            return self._elsewhere(node) or unresolvable(Code.DEVICES_ERROR, verdict.detail)
         missing = verdict.detail or self._unknown_use
         return self._elsewhere(node) or (_undecided(missing) if missing else None)
 

@@ -8,7 +8,7 @@ Source: kubernetes/kubernetes pkg/scheduler/framework/interface.go (Status) and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -76,6 +76,7 @@ class Code(Enum):
     NO_DEVICE_CLASS = "request {0}: device class {1} does not exist"
     DEVICES_ELSEWHERE = "resourceclaim not available on the node"
     NO_DEVICES = "cannot allocate all claims"
+    DEVICES_ERROR = "devices cannot be allocated: {0}"
     EXTENDED_CLAIM_LEFT = "cannot schedule extended resource claim"
     NO_SUCH_RESOURCE = "cannot fit resource"
     DEVICES_UNKNOWN = "devices not evaluated: {0}"
@@ -150,6 +151,15 @@ def unresolvable(code: Code, detail: str = "", second: str = "") -> Rejection:
 
 FEASIBLE = unresolvable(Code.FEASIBLE)
 """The status, in a preemption decision, of a node that the pod fits without preemption."""
+
+
+def ending_error(reasons: Iterable[Reason]) -> str | None:
+    """Return the error of a filter, which ends the scheduling attempt before preemption.
+
+    Source: findNodesThatPassFilters and schedulingAlgorithm in pkg/scheduler/schedule_one.go.
+    """
+    errors = [str(each) for each in reasons if each.code is Code.DEVICES_ERROR]
+    return min(errors, default=None)
 
 
 def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:

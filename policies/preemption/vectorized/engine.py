@@ -31,7 +31,7 @@ from policies.preemption.departing_pods import (
 )
 from policies.preemption.engine import HasTimeLeft, no_deadline
 from policies.preemption.filtering import not_evaluated
-from policies.preemption.filtering.status import FEASIBLE, FilterDecision
+from policies.preemption.filtering.status import FEASIBLE, FilterDecision, ending_error
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.reference_engine import nominated_status
 from policies.preemption.vectorized.evaluation import DryRunResult, PodEvaluation, build_evaluation
@@ -150,6 +150,7 @@ class VectorizedEngine:
         filtered = self._filtered(evaluation, requested, has_time_left)
         status = nominated_status(pod, filtered.decision.rejected, self.rules)
         reason = ineligibility(pod, evaluation.units, status)
+        reason = reason or ending_error(count_reasons(filtered.codes, evaluation.rejections))
         reason = reason or evaluation.waits_for_devices(filtered.decision.rejected)
         if reason is not None:
             return self._ineligible(evaluation, filtered, reason)

@@ -30,7 +30,7 @@ from tests.builders import node
 from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, request, same, units
 from tests.builders.storage import StorageObject, build_storage
 
-FITS, REFUSED, UNKNOWN = Outcome.FITS, Outcome.REFUSED, Outcome.UNKNOWN
+FITS, REFUSED, UNKNOWN, ERROR = Outcome.FITS, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.ERROR
 FOUR = gpus("node-1", *(gpu(f"gpu-{n}", numa=n // 2) for n in range(4)))
 
 
@@ -147,7 +147,7 @@ CASES: dict[str, tuple[Outcome, tuple[StorageObject, ...]]] = {
     ),
     "all devices of none": (REFUSED, (wants(request(count=None)),)),
     "all devices while a pool is incomplete": (
-        REFUSED,
+        ERROR,
         (
             FOUR,
             gpus("node-1", name="x", pool=PoolId("x", "x"), count=2),
@@ -259,7 +259,7 @@ CASES: dict[str, tuple[Outcome, tuple[StorageObject, ...]]] = {
     ),
     "a request that is not evaluated": (UNKNOWN, (FOUR, wants(request(unsupported="x")))),
     "more than 32 devices": (
-        REFUSED,
+        ERROR,
         (gpus("node-1", *(gpu(f"g{n}") for n in range(40))), wants(request(count=33))),
     ),
 }

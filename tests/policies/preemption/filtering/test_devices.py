@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from policies import RELEASES, SchedulerRules
-from policies.kubernetes.devices import DeviceClass
+from policies.kubernetes.devices import DeviceClass, ResourceSlice
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.kubernetes.storage import ResourceClaim, StorageKind, UnreadableObject
 from policies.preemption.reference_engine import ReferenceEngine
@@ -187,3 +187,37 @@ def test_a_class_that_cannot_be_decoded_matters_only_for_pods_that_name_it(
         marked = frozenset({UnreadableObject(StorageKind.DEVICE_CLASSES, unread)})
         moment = replace(whole, storage=replace(whole.storage, unreadable=marked))
         assert chosen(engine, ASKING, moment) == node_name
+
+
+ALL = gpu_claim("wanted", request(count=None))
+INCOMPLETE = gpus("node-1", gpu("gpu-0"), count=2)
+
+
+@pytest.mark.parametrize(
+    ("broken", "wanted"),
+    [
+        (INCOMPLETE, ALL),
+        (gpus("node-1", gpu("gpu-0"), gpu("gpu-0")), ALL),
+        (gpus("node-1", *(gpu(f"gpu-{n}") for n in range(33))), ALL),
+    ],
+    ids=["an incomplete pool", "an invalid pool", "more than 32 devices"],
+)
+def test_an_error_of_the_allocator_on_a_free_node_ends_the_attempt_without_evictions(
+    engine: EngineType, broken: ResourceSlice, wanted: ResourceClaim
+) -> None:
+    low = pod("low", on="node-2", cpu="4")
+    moment = snapshot(*NODES, GPU, broken, gpus("node-2", gpu("gpu-0")), wanted, low)
+    decision = engine(SchedulerRules(RELEASES["1.37"])).preempt(ASKING, moment)
+    assert (decision.chosen, decision.eligible) == (None, False)
+    assert decision.reason.startswith("devices cannot be allocated: ")
+    full = pod("full", on="node-1", cpu="4")
+    busy = snapshot(*NODES, GPU, broken, gpus("node-2", gpu("gpu-0")), wanted, low, full)
+    assert chosen(engine, ASKING, busy) == "node-2"
+
+
+def test_pods_are_never_evicted_for_a_claim_of_more_than_32_devices(engine: EngineType) -> None:
+    low = [pod(f"low-{n}", on=f"node-{n}", cpu="4") for n in (1, 2)]
+    many = [gpus(f"node-{n}", *(gpu(f"gpu-{i}") for i in range(40))) for n in (1, 2)]
+    wanted = gpu_claim("wanted", request(count=33))
+    assert chosen(engine, ASKING, snapshot(*NODES, GPU, *many, wanted, *low)) is None
+    assert chosen(engine, ASKING, snapshot(*NODES, GPU, *many, wanted, low[0])) is None
