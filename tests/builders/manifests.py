@@ -34,6 +34,7 @@ _API_VERSIONS: Final = {
     "CSIStorageCapacity": "storage.k8s.io/v1",
     "CloneSet": "apps.kruise.io/v1alpha1",
     "ClusterRole": "rbac.authorization.k8s.io/v1",
+    "CompositePodGroup": "scheduling.k8s.io/v1alpha3",
     "CustomResourceDefinition": "apiextensions.k8s.io/v1",
     "Deployment": "apps/v1",
     "DeviceClass": "resource.k8s.io/v1",

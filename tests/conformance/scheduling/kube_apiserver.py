@@ -43,6 +43,7 @@ _COLLECTIONS: Final[Mapping[str, str]] = {
     "Pod": f"/api/v1/{_IN_NAMESPACE}/pods",
     "PodDisruptionBudget": f"/apis/policy/v1/{_IN_NAMESPACE}/poddisruptionbudgets",
     "PodGroup": f"/apis/scheduling.k8s.io/v1beta1/{_IN_NAMESPACE}/podgroups",
+    "CompositePodGroup": f"/apis/scheduling.k8s.io/v1alpha3/{_IN_NAMESPACE}/compositepodgroups",
     "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
     "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
     "ResourceClaim": f"/apis/resource.k8s.io/v1/{_IN_NAMESPACE}/resourceclaims",
@@ -60,13 +61,20 @@ _PASSING: Final = (
     *(
         _COLLECTIONS[kind]
         for kind in (
-            *("Pod", "PodGroup", "PodDisruptionBudget", "PersistentVolumeClaim", "ResourceClaim"),
+            *("Pod", "PodGroup", "CompositePodGroup", "PodDisruptionBudget"),
+            *("PersistentVolumeClaim", "ResourceClaim"),
             *("ResourceSlice", "DeviceClass", "StorageClass", "Node"),
         )
     ),
 )
 """What a scene leaves behind, in the order of deletion: first webhooks without a server."""
-_GATES: Final = ("GenericWorkload", "InPlacePodVerticalScalingSchedulerPreemption")
+_GATES: Final = (
+    "GenericWorkload",
+    "TopologyAwareWorkloadScheduling",
+    "CompositePodGroup",
+    "PodGroupPreemptionPolicy",
+    "InPlacePodVerticalScalingSchedulerPreemption",
+)
 """Feature gates of the server, so that it accepts the objects and fields of all scenarios."""
 _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 _AUDITED: Final = {
@@ -213,7 +221,7 @@ async def real_api(etcd: Path, apiserver: Path) -> AsyncIterator[RealApi]:
             f"--audit-log-path={audit}",
             "--disable-admission-plugins=TaintNodesByCondition",
             "--delete-collection-workers=16",
-            "--runtime-config=scheduling.k8s.io/v1beta1=true",
+            "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true",
             *gate_flags(dict.fromkeys(_GATES, True)),
         )
         async with real_server(etcd, apiserver, "--unsafe-no-fsync", serving=flags) as server:
