@@ -50,6 +50,27 @@ async def a_gang_that_fits_only_by_preemption(env: Environment) -> None:
     assert sorted(bound.values()) == sorted(nodes * 2)
 
 
+async def a_gang_stays_on_its_nominated_nodes(env: Environment) -> None:
+    """A node that becomes free is not used, though its members could be bound there at once."""
+    await env.load(*(small_node(f"node-{n}", "1") for n in range(3)))
+    await env.load(
+        bound_pod("high", "node-0", "1", 1000),
+        bound_pod("low-1", "node-1", "1", 1),
+        bound_pod("low-2", "node-2", "1", 1),
+        pod_group("gang", 2, 50),
+    )
+    for name in ("new-0", "new-1"):
+        await env.cluster.create(member(pending_pod(name, "1", 50), "gang"))
+    nominated = await env.wait_nominated("new-0", "new-1")
+    assert sorted(nominated.values()) == ["node-1", "node-2"]
+    await env.cluster.delete("Pod", "high", gracePeriodSeconds=0)
+    await env.cluster.until(lambda: env.cluster.get("Pod", "high") is None)
+    await env.wait_for_deletions(2)
+    await env.remove_terminating()
+    assert await env.wait_bound("new-0", "new-1") == nominated
+    assert env.deleted() == ["low-1", "low-2"]
+
+
 async def a_pod_preempts_one_member_of_a_gang(env: Environment) -> None:
     """In disruption mode ``single`` one member is enough, the one that started last."""
     await env.load(small_node("node-0"))
@@ -99,6 +120,7 @@ SCENARIOS: Final = [
     SchedulingScenario(play, Setting(gates=GATES, serving={"search": search}))
     for play in (
         a_gang_that_fits_only_by_preemption,
+        a_gang_stays_on_its_nominated_nodes,
         a_pod_preempts_one_member_of_a_gang,
         a_pod_preempts_a_whole_gang_on_its_node,
         a_gang_on_several_nodes_is_left_whole,
