@@ -59,11 +59,12 @@ class CandidateDocument(TypedDict):
 class FilterDocument(TypedDict):
     """The output of ``explain filter -o json``.
 
-    ``undecided`` are those of the feasible nodes that could not be evaluated, with the reason.
+    ``undecided`` are those of the feasible nodes that could not be evaluated, with the reason; it
+    is present if there are any.
     """
 
     feasible: list[str]
-    undecided: dict[str, str]
+    undecided: NotRequired[dict[str, str]]
     rejected: dict[str, RejectionDocument]
     unjudged: list[str]
 
@@ -125,12 +126,15 @@ def require_known_nodes(names: Sequence[str], snapshot: Snapshot, source: str) -
 
 def filter_document(decision: FilterDecision) -> FilterDocument:
     """Return the JSON document of a filter decision."""
-    return {
+    document: FilterDocument = {
         "feasible": sorted(decision.feasible),
-        "undecided": {node: str(each) for node, each in sorted(decision.undecided.items())},
         "rejected": _rejection_documents(decision.rejected),
         "unjudged": sorted(decision.not_evaluated),
     }
+    undecided = {node: str(each) for node, each in sorted(decision.undecided.items())}
+    if undecided:
+        document["undecided"] = undecided
+    return document
 
 
 def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
