@@ -43,7 +43,6 @@ ROOMY = snapshot(node("node-1", cpu="4"), node("node-2", cpu="1"))
 def test_a_filter_document() -> None:
     assert filter_document(decide_filter(VIP, CLUSTER)) == {
         "feasible": [],
-        "undecided": {},
         "rejected": {
             "node-1": {"reason": "Insufficient cpu", "resolvable": True},
             "node-2": {"reason": "Insufficient cpu", "resolvable": True},
