@@ -58,14 +58,14 @@ class Same(Generic[T]):
 
 
 class Inventory(NamedTuple):
-    """The published devices, and what is in use of each pool."""
+    """The published devices, and those in use."""
 
     published: PublishedDevices
-    uses: Mapping[PoolId, PoolUse]
+    in_use: DevicesInUse
 
     def use_of(self, pool: Pool) -> PoolUse:
         """Return what is in use of a pool."""
-        return self.uses.get(pool.id, UNUSED)
+        return self.in_use.uses.get(pool.id, UNUSED)
 
 
 class PoolShape(NamedTuple):
@@ -106,8 +106,13 @@ def device_search(
 ) -> DeviceSearch:
     """Prepare the search for ``claims`` among the devices of ``storage``."""
     attributes = {name for claim in claims for name in claim.attributes()}
-    inventory = _inventories(gates).of(storage)
-    return DeviceSearch(tuple(claims), tuple(sorted(attributes)), inventory, gates, {})
+    found = inventory(storage, gates)
+    return DeviceSearch(tuple(claims), tuple(sorted(attributes)), found, gates, {})
+
+
+def inventory(storage: Storage, gates: frozenset[FeatureGate]) -> Inventory:
+    """Return the devices of ``storage``."""
+    return _inventories(gates).of(storage)
 
 
 def backing_classes(storage: Storage) -> Mapping[str, DeviceClass]:
@@ -126,7 +131,7 @@ class _Inventories:
         """Return the inventory of ``storage``."""
         self._published = self._published.updated(storage.slices, storage.taint_rules)
         self._in_use = self._in_use.updated(storage.devices)
-        return Inventory(self._published, self._in_use.uses)
+        return Inventory(self._published, self._in_use)
 
 
 class NodeGroups:
@@ -134,7 +139,7 @@ class NodeGroups:
 
     def __init__(self, gates: frozenset[FeatureGate], attributes: tuple[str, ...]) -> None:
         self._attributes = attributes
-        self._inventory = Inventory(PublishedDevices(gates), {})
+        self._inventory = Inventory(PublishedDevices(gates), DevicesInUse())
         self._nodes: Sequence[Node] = ()
         self._rows: Mapping[str, int] = {}
         self._numbers: dict[object, int] = {}
@@ -175,7 +180,8 @@ class NodeGroups:
     def _stale_rows(self, inventory: Inventory) -> Collection[int]:
         """Return the rows of the nodes of pools that have changed."""
         before, after = self._inventory.published.by_id, inventory.published.by_id
-        changed = changed_keys(before, after) | changed_keys(self._inventory.uses, inventory.uses)
+        changed = changed_keys(before, after)
+        changed |= changed_keys(self._inventory.in_use.uses, inventory.in_use.uses)
         stale: set[int] = set()
         for published in (each[pool] for each in (before, after) for pool in changed & each.keys()):
             if published.nodes is None:

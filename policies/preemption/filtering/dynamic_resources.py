@@ -4,8 +4,8 @@ The allocation of a claim states the nodes on which its devices can be used. For
 allocated, the devices of each node are searched (see policies.devices). Devices are in use if any
 claim has them allocated, also claims of pods that preemption would evict: in kube-scheduler,
 victims free no devices. With ``frees_victims``, the devices of a claim are free while all pods that
-use it are removed (see policies.devices.holdings). Filtering removes no pods, so only a dry run is
-different, and nodes that lack devices are tried.
+use it are removed (see policies.devices.allocations). Filtering removes no pods, so only a dry run
+is different, and nodes that lack devices are tried.
 
 For extended resources that devices back, kube-scheduler creates a claim when it binds the pod. It
 is evaluated here before it exists.
@@ -21,10 +21,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
+from policies.devices.allocations import DevicesInUse
 from policies.devices.allocator import Outcome
 from policies.devices.extended_resources import delegated_resources, is_delegated
-from policies.devices.holdings import NO_HOLDINGS, Holdings, holdings
-from policies.devices.inventory import DeviceSearch
+from policies.devices.inventory import DeviceSearch, inventory
 from policies.devices.pod_devices import PodDevices
 from policies.kubernetes.devices import PoolId, PoolUse
 from policies.kubernetes.feature_gates import FeatureGate
@@ -93,15 +93,17 @@ class DynamicResources:
         if not delegated and not claims:
             return NOTHING_TO_CHECK
         devices = PodDevices(pod, tuple(claims), delegated, snapshot.storage, release)
-        held = holdings(snapshot.storage) if self.frees_victims else NO_HOLDINGS
+        held = DevicesInUse()
+        if self.frees_victims:
+            held = inventory(snapshot.storage, release.gates).in_use
         return PreFilter(DevicesFilter(devices, held))
 
 
 class DevicesFilter(NodeOnlyPlugin):
     """The filter for one pod; searches are kept by the resources that they are for."""
 
-    def __init__(self, devices: PodDevices, held: Holdings) -> None:
-        self._devices, self._holdings = devices, held
+    def __init__(self, devices: PodDevices, held: DevicesInUse) -> None:
+        self._devices, self._held = devices, held
         self._own = frozenset(claim.key for claim in devices.claims)
         self._gone: frozenset[str] = frozenset()
         self._uses: dict[frozenset[str], Mapping[PoolId, PoolUse]] = {self._gone: {}}
@@ -118,11 +120,11 @@ class DevicesFilter(NodeOnlyPlugin):
     @property
     def holders(self) -> frozenset[str]:
         """The UIDs of the pods that free devices when they are gone."""
-        return frozenset(self._holdings.by_user)
+        return frozenset(self._held.by_user)
 
     def removing(self, pod: Pod, node: NodeState) -> Self:  # noqa: ARG002 - see FilterPlugin
         """Free the devices that only ``pod`` and other removed pods use."""
-        return self.without(self._gone | {pod.uid}) if pod.uid in self._holdings.by_user else self
+        return self.without(self._gone | {pod.uid}) if pod.uid in self._held.by_user else self
 
     def adding(self, pod: Pod, node: NodeState) -> Self:  # noqa: ARG002 - see FilterPlugin
         """Take the devices that ``pod`` uses."""
@@ -136,7 +138,7 @@ class DevicesFilter(NodeOnlyPlugin):
 
     def freed(self) -> Mapping[str, ResourceClaim]:
         """Return by key the claims that are freed; a claim of the pod itself stays allocated."""
-        freed = self._holdings.freed(self._gone)
+        freed = self._held.freed(self._gone)
         return {key: claim for key, claim in freed.items() if key not in self._own}
 
     def refuse(self, node: NodeState) -> Rejection | None:
@@ -158,11 +160,11 @@ class DevicesFilter(NodeOnlyPlugin):
         if isinstance(search, str):
             return self._elsewhere(node) or _undecided(search)
         if self._gone not in self._uses:
-            self._uses[self._gone] = self._holdings.uses_without(self.freed())
+            self._uses[self._gone] = self._held.uses_without(self.freed())
         verdict = search.verdict(node, self._uses[self._gone])
         if verdict.outcome is Outcome.REFUSED:
             reasons = (Reason(Code.NO_DEVICES, verdict.detail),)
-            return Rejection(reasons, resolvable=bool(self._holdings.by_user))
+            return Rejection(reasons, resolvable=bool(self._held.by_user))
         if verdict.outcome is Outcome.ERROR:
             return self._elsewhere(node) or unresolvable(Code.DEVICES_ERROR, verdict.detail)
         missing = verdict.detail or self._unknown_use

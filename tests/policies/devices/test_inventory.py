@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies import release
+from policies.devices.allocations import DevicesInUse
 from policies.devices.allocator import Outcome, allocate
 from policies.devices.inventory import DeviceSearch, NodeGroups, device_search
 from policies.devices.planning import plan_claim
@@ -81,10 +82,13 @@ slices = st.builds(
     st.sampled_from([(), (Counters("set", (("mem", 80 * 10**9),)),)]),
 )
 claims = st.builds(
-    lambda pool, held, shared: held_by("", pool, *held, shared=shared),
+    lambda pool, held, shared, users: replace(
+        held_by("", pool, *held, shared=shared), reserved_for=users
+    ),
     st.sampled_from(POOLS),
     st.sets(st.sampled_from(["gpu-0", "gpu-1", "gpu-2"]), max_size=2),
     st.sampled_from([False, False, True]),
+    st.frozensets(st.sampled_from(["pod-1", "pod-2"])),
 )
 names = st.sampled_from("abcd")
 Change = tuple[str, str, object]
@@ -175,6 +179,7 @@ def test_an_inventory_that_follows_changes_equals_one_from_nothing(
     searches = [prepared(wanted, storage, *constraints) for storage, _ in steps]
     groups = [search.groups(nodes) for search, (_, nodes) in zip(searches, steps, strict=True)]
     for search, numbers, (storage, nodes) in zip(searches, groups, steps, strict=True):
+        assert search.inventory.in_use == DevicesInUse().updated(storage.devices)
         fresh = NodeGroups(GATES, search.attributes).of(nodes, search.inventory)
         assert partition(numbers) == partition(fresh)
         for each in nodes:
