@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from policies.devices.allocations import DevicesInUse
 from policies.devices.allocator import Verdict, allocate
@@ -34,27 +34,10 @@ from policies.kubernetes.devices import (
 )
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Node
-from policies.kubernetes.storage import Storage
-
-T = TypeVar("T")
+from policies.kubernetes.storage import Same, Storage
 
 _SPARE_NUMBERS: Final = 1_000
 """The numbers of shapes that no node has any more, before all are numbered again."""
-
-
-class Same(Generic[T]):
-    """A cache key that compares a mapping by identity: a mapping of the storage never changes."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: T) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
 
 
 class Inventory(NamedTuple):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from policies.kubernetes.devices import (
     AllocatedDevice,
@@ -28,6 +28,8 @@ from policies.kubernetes.devices import (
     ResourceSlice,
 )
 from policies.kubernetes.selectors import Labels, LabelSelector, NodeSelector
+
+T = TypeVar("T")
 
 
 class ClaimVolume(NamedTuple):
@@ -347,3 +349,18 @@ class Storage:
 
 
 NO_STORAGE = Storage()
+
+
+class Same(Generic[T]):
+    """A cache key that compares a mapping by identity: a mapping of the storage never changes."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value

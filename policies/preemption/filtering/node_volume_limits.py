@@ -50,6 +50,7 @@ from policies.preemption.filtering.status import Code, Rejection, refused, unres
 _COUNTED_KINDS = frozenset((StorageKind.ATTACHMENTS, StorageKind.DRIVERS))
 _LIMIT_PREFIX = "attachable-volumes-csi-"
 _LONGEST_NAME = 63
+UNLIMITED: Final = 2**31 - 1
 _DISK_LIMITS: Final[Mapping[str, tuple[str, int]]] = {
     AWS_EBS: ("attachable-volumes-aws-ebs", 39),
     GCE_PD: ("attachable-volumes-gce-pd", 16),
@@ -140,17 +141,18 @@ class VolumeLimitsFilter(NodeOnlyPlugin):
         absent = self.counting.absent_driver(self._volumes_of_pod(csi_node), csi_node)
         return None if absent is None else refused(Code.NO_DRIVER, absent)
 
-    def fits_beside(self, node: Node, volumes: int) -> bool:
-        """Return whether the pod fits the limits beside at most ``volumes`` other volumes."""
+    def room(self, node: Node) -> int:
+        """Return how many other volumes, attached or of pods, a node may have without refusing.
+
+        They may all be of the driver with the lowest limit.
+        """
         csi_node = self.counting.storage.csi_nodes.get(node.name)
         volumes_of_pod = self._volumes_of_pod(csi_node)
         limits = self.counting.limits({each.driver for each in volumes_of_pod}, node, csi_node)
-        attached = len(self.counting.storage.attachments.get(node.name, ()))
         disks = self.counting.disks(self.pod, csi_node)
-        plugins = {disk.plugin for disk in disks}
-        return all(
-            volumes + attached + len(volumes_of_pod) <= limit for limit in limits.values()
-        ) and all(volumes + len(disks) <= _disk_limit(plugin, node) for plugin in plugins)
+        rooms = [limit - len(volumes_of_pod) for limit in limits.values()]
+        rooms += [_disk_limit(disk.plugin, node) - len(disks) for disk in disks]
+        return min(rooms, default=UNLIMITED)
 
     def _volumes_of_pod(self, csi_node: CsiNode | None) -> set[CsiVolume]:
         return set(self.counting.volumes(self.pod, csi_node))

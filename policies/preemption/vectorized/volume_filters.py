@@ -8,23 +8,28 @@ other rows are reference rows. Devices are evaluated once for all nodes with equ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
+from policies.kubernetes.storage import CsiNode, Same
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import TRAITS
 from policies.preemption.filtering import Filter, FilterPlugin
 from policies.preemption.filtering.dynamic_resources import DevicesFilter
 from policies.preemption.filtering.framework import NodeFilter
-from policies.preemption.filtering.node_volume_limits import VolumeLimitsFilter
+from policies.preemption.filtering.node_volume_limits import VolumeCounting, VolumeLimitsFilter
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
 from policies.preemption.vectorized.framework import FilterInput, VectorizedFilter
 from policies.preemption.vectorized.row_view import RowView, any_by_row
 from policies.preemption.vectorized.status import FITS, RowStatuses
+
+_NO_CSI_NODE: Final = -1
 
 
 def vectorize_node_local(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
@@ -121,19 +126,43 @@ def vectorize_node_volume_limits(
     plugin, columns = prepared.plugin, filter_input.columns
     if not isinstance(plugin, VolumeLimitsFilter):
         return VectorizedFilter()
-    per_class = columns.traits.storage_counts(lambda storage: len(storage.volumes))
-    volumes = per_class.take(filter_input.all_rows.channel(TRAITS)).sum(axis=0).tolist()
-    close = frozenset(
-        row
-        for row, state in enumerate(columns.states)
-        if not plugin.fits_beside(state.node, volumes[row])
+    groups = _rows_by_csi_node(columns, plugin.counting)
+    _, firsts, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    room: Ints = np.array(
+        [plugin.room(columns.states[row].node) for row in firsts.tolist()], np.int64
     )
+    per_class = columns.traits.storage_counts(lambda storage: len(storage.volumes))
+    others = per_class.take(filter_input.all_rows.channel(TRAITS)).sum(axis=0)
+    attachments = filter_input.snapshot.storage.attachments
+    if attachments:
+        others = others + np.array([len(attachments.get(name, ())) for name in columns.names])
+    close = frozenset(np.flatnonzero(others > room[inverse]).tolist())
     # Where no limit can be exceeded, only a required driver can be absent.
     drivers = NodeFilter(lambda state: plugin.absent_driver(state.node))
-    each_row = np.arange(len(columns.states))
     return VectorizedFilter(
-        (NodeLocalConstraint(drivers, filter_input, each_row),), close, reads_other_pods=True
+        (NodeLocalConstraint(drivers, filter_input, groups),), close, reads_other_pods=True
     )
+
+
+def _rows_by_csi_node(columns: ClusterColumns, counting: VolumeCounting) -> Ints:
+    """Return a number for each row; rows whose nodes have equal drivers and limits share one."""
+    storage = counting.storage
+    if storage.unreadable or counting.release.node_lists_volume_limits:
+        return np.arange(len(columns.names))
+    numbers = _number_csi_nodes(Same(storage.csi_nodes))
+    return np.array([numbers.get(name, _NO_CSI_NODE) for name in columns.names], np.int64)
+
+
+@lru_cache(maxsize=4)
+def _number_csi_nodes(csi_nodes: Same[Mapping[str, CsiNode]]) -> Mapping[str, int]:
+    """Return the number of each node's CSINode; those that differ only in name have the same."""
+    numbers: dict[object, int] = {}
+    return {
+        name: numbers.setdefault(
+            (each.drivers, each.migrated, frozenset(each.limits.items())), len(numbers)
+        )
+        for name, each in csi_nodes.value.items()
+    }
 
 
 @dataclass(frozen=True)
