@@ -202,6 +202,8 @@ class FirstByLabels:
         self._entries = tuple(entries)
         self._unindexed: list[int] = []
         self._indexed: dict[str, dict[str, list[int]]] = {}
+        # Entries that require nothing but what they are indexed by.
+        self._decided: set[int] = set()
         self.label_keys = keys_of(alternatives for _, alternatives in self._entries)
         for place, (_, alternatives) in enumerate(self._entries):
             for requirements in alternatives:
@@ -212,24 +214,26 @@ class FirstByLabels:
                 places = self._indexed.setdefault(exact.key, {})
                 for value in exact.values:
                     places.setdefault(value, []).append(place)
+                if len(requirements) == 1:
+                    self._decided.add(place)
 
     def first(self, labels: Labels, excluded: Collection[str] = ()) -> str | None:
         """Return the first name that is not ``excluded``, or None."""
-        lists = [
+        best = len(self._entries)
+        for places in (self._unindexed, *self._of(labels)):
+            for place in places:
+                if place >= best:
+                    break
+                name, alternatives = self._entries[place]
+                is_met = place in self._decided or _meet(labels, alternatives)
+                if is_met and name not in excluded:
+                    best = place
+        return self._entries[best][0] if best < len(self._entries) else None
+
+    def _of(self, labels: Labels) -> list[Sequence[int]]:
+        return [
             places.get(labels[key], ()) for key, places in self._indexed.items() if key in labels
         ]
-        firsts = (self._first(places, labels, excluded) for places in (self._unindexed, *lists))
-        place = min((place for place in firsts if place is not None), default=None)
-        return None if place is None else self._entries[place][0]
-
-    def _first(
-        self, places: Iterable[int], labels: Labels, excluded: Collection[str]
-    ) -> int | None:
-        for place in places:
-            name, alternatives = self._entries[place]
-            if name not in excluded and _meet(labels, alternatives):
-                return place
-        return None
 
 
 def alternatives_of(selector: NodeSelector | None) -> Alternatives:

@@ -39,8 +39,8 @@ def _figures(snapshot: Snapshot, effort: Effort) -> NamedFigures:
     claiming = replace(plain, storage=PodStorage(devices=tuple(uses(_WANTED.name))))
     engine = ENGINES["vectorized"](DEFAULT_RULES)
     engine.follow(cluster.snapshot, None)
-    _decide(engine, plain, cluster.snapshot)
-    first = _decide(engine, claiming, cluster.snapshot)
+    decide(engine, plain, cluster.snapshot)
+    first = decide(engine, claiming, cluster.snapshot)
     what = f"a pod with a claim, {len(snapshot.nodes):,} nodes"
     yield "devices-first", Figure(f"{what}: the first decision", milliseconds(first), first)
     changes: Mapping[str, tuple[str, Callable[[], None]]] = {
@@ -52,9 +52,9 @@ def _figures(snapshot: Snapshot, effort: Effort) -> NamedFigures:
         compared: list[float] = []
 
         def once(change: Callable[[], None] = change, compared: list[float] = compared) -> float:
-            compared.append(_decide(engine, plain, cluster.snapshot))
+            compared.append(decide(engine, plain, cluster.snapshot))
             change()
-            return _decide(engine, claiming, cluster.snapshot)
+            return decide(engine, claiming, cluster.snapshot)
 
         taken = latency(repeated(effort, once)).p50
         ratio = taken / latency(compared).p50
@@ -62,7 +62,7 @@ def _figures(snapshot: Snapshot, effort: Effort) -> NamedFigures:
         yield f"devices-{name}", untimed(f"{what}{when}, by one without: p50", shown, ratio)
 
 
-def _decide(engine: Engine, pod: Pod, snapshot: Snapshot) -> float:
+def decide(engine: Engine, pod: Pod, snapshot: Snapshot) -> float:
     """Return the seconds of a decision, read as far as the extender reads it."""
     engine.follow(snapshot, [])
     begun = time.perf_counter()

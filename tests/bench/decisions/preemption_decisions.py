@@ -19,7 +19,7 @@ from policies.preemption.engine import Engine
 from policies.preemption.policy import DEFAULT_RULES
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
-from tests.bench.decisions import devices, events
+from tests.bench.decisions import devices, events, volumes
 from tests.bench.decisions.events import ChangingCluster
 from tests.bench.timing import Effort, Latency, latency, milliseconds, repeated, slope
 from tests.properties.engines import ENGINES, able
@@ -32,8 +32,8 @@ VARIANTS: Final[Mapping[str, tuple[str, str]]] = {
 """Variant → its preemptor and its name in tables."""
 
 WARM_UP: Final = 2
-_DEVICES_ON: Final = 5_000
-"""The number of nodes of the cluster with devices."""
+_CLAIMS_ON: Final = 5_000
+"""The number of nodes of the cluster with devices and volumes."""
 
 
 def measure(effort: Effort) -> dict[str, Figure]:
@@ -50,8 +50,9 @@ def measure(effort: Effort) -> dict[str, Figure]:
                 medians.setdefault((engine, variant), {})[nodes] = taken.p50
                 figures |= _figures(engine, nodes, variant, taken)
         figures |= events.measure(moving, effort)
-        if nodes == _DEVICES_ON:
+        if nodes == _CLAIMS_ON:
             figures |= devices.measure(moving.snapshot, effort)
+            figures |= volumes.measure(moving.snapshot, effort)
     return figures | dict(_growth(medians))
 
 
