@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
@@ -52,16 +52,25 @@ class NodeOnlyPlugin:
         return self
 
 
+class LabelValues(NamedTuple):
+    """Values of one node label."""
+
+    key: str
+    values: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class NodeFilter(NodeOnlyPlugin):
     """A filter plugin with one rule for the node.
 
     ``reads`` are the keys of the node labels that the rule reads, if it reads nothing else (None:
-    it may read anything of the node).
+    it may read anything of the node). Nodes with one of the values ``passes`` fit; of the others it
+    says nothing.
     """
 
     rule: Callable[[NodeState], Rejection | None]
     reads: frozenset[str] | None = None
+    passes: LabelValues | None = None
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Apply the rule."""

@@ -17,12 +17,20 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from policies.kubernetes.selectors import Labels, NodeSelector, NodeSelectorTerm, Requirement
 from policies.kubernetes.snapshot import NodeState
-from policies.kubernetes.storage import PersistentVolume, PersistentVolumeClaim, Storage
+from policies.kubernetes.storage import (
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Same,
+    Storage,
+)
+from policies.preemption.filtering.framework import LabelValues
 from policies.preemption.filtering.status import Code, Reason
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
@@ -54,7 +62,7 @@ class UnboundClaims:
                 if claim.selected_node is not None
             ],
             [
-                (MatchingVolumes.of(claim, storage), Provisioning.of(claim, storage))
+                (_matching_volumes(claim, Same(storage.volumes)), Provisioning.of(claim, storage))
                 for claim in by_size
                 if claim.selected_node is None
             ],
@@ -76,6 +84,18 @@ class UnboundClaims:
                 taken.add(volume)
         failures = (provisioning.failure(labels) for provisioning in to_provision)
         return next((reason for reason in failures if reason is not None), None)
+
+    def passing_values(self) -> LabelValues | None:
+        """Return values of a node label with which the claims can be bound, if they are known."""
+        if self.selected or len(self.others) != 1:
+            return None
+        [(volumes, provisioning)] = self.others
+        if volumes.reserved:
+            return None
+        found = volumes.available.passing_values()
+        if found is None and provisioning.capacities and provisioning.topologies == ((),):
+            return provisioning.capacities.passing_values()
+        return found
 
     def label_keys(self) -> frozenset[str] | None:
         """Return the node labels that decide; None if the name of the node decides, too."""
@@ -101,9 +121,9 @@ class MatchingVolumes:
     available: FirstByLabels
 
     @staticmethod
-    def of(claim: PersistentVolumeClaim, storage: Storage) -> MatchingVolumes:
+    def of(claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume]) -> MatchingVolumes:
         """Find the volumes."""
-        fitting = [each for each in storage.volumes.values() if _fits(claim, each)]
+        fitting = [each for each in volumes if _fits(claim, each)]
         fitting.sort(key=lambda volume: (volume.capacity, volume.name))
         reserved = sorted((each for each in fitting if each.claim), key=lambda it: it.name)
         available = (each for each in fitting if not each.claim and _is_eligible(claim, each))
@@ -124,6 +144,27 @@ class MatchingVolumes:
         return (
             keys_of(alternatives for _, alternatives in self.reserved) | self.available.label_keys
         )
+
+
+@lru_cache(maxsize=16)
+def _matching_volumes(
+    claim: PersistentVolumeClaim, volumes: Same[Mapping[str, PersistentVolume]]
+) -> MatchingVolumes:
+    return MatchingVolumes.of(claim, volumes.value.values())
+
+
+@lru_cache(maxsize=16)
+def _capacities(
+    storage_class: str, request: int, capacities: Same[Mapping[str, CsiStorageCapacity]]
+) -> FirstByLabels:
+    return FirstByLabels(
+        (each.key, (each.nodes.requirements,))
+        for each in capacities.value.values()
+        if each.storage_class == storage_class
+        and each.nodes is not None
+        and each.largest is not None
+        and each.largest >= request
+    )
 
 
 def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
@@ -167,15 +208,8 @@ class Provisioning:
         driver = storage.drivers.get(found.provisioner)
         if driver is None or not driver.storage_capacity or not claim.request:
             return Provisioning(name, topologies)
-        large_enough = (
-            (each.key, (each.nodes.requirements,))
-            for each in storage.capacities.values()
-            if each.storage_class == found.name
-            and each.nodes is not None
-            and each.largest is not None
-            and each.largest >= claim.request
-        )
-        return Provisioning(name, topologies, FirstByLabels(large_enough))
+        large_enough = _capacities(found.name, claim.request, Same(storage.capacities))
+        return Provisioning(name, topologies, large_enough)
 
     def failure(self, labels: Labels) -> Reason | None:
         """Return why no volume can be provisioned on a node with ``labels``, or None."""
@@ -229,6 +263,14 @@ class FirstByLabels:
                 if is_met and name not in excluded:
                     best = place
         return self._entries[best][0] if best < len(self._entries) else None
+
+    def passing_values(self) -> LabelValues | None:
+        """Return the values of a label that are enough for a name to be found, if it is one."""
+        if len(self._indexed) != 1:
+            return None
+        [(key, places)] = self._indexed.items()
+        enough = (value for value, each in places.items() if not self._decided.isdisjoint(each))
+        return LabelValues(key, frozenset(enough))
 
     def _of(self, labels: Labels) -> list[Sequence[int]]:
         return [

@@ -99,7 +99,8 @@ def _node_filter(bound: BoundVolumes, unbound: UnboundClaims) -> NodeFilter:
         return Rejection(found, resolvable=False) if found else None
 
     read, others = bound.label_keys(), unbound.label_keys()
-    return NodeFilter(rule, None if read is None or others is None else read | others)
+    reads = None if read is None or others is None else read | others
+    return NodeFilter(rule, reads, None if bound.volumes else unbound.passing_values())
 
 
 def _has_unknown_objects(pod: Pod, storage: Storage) -> bool:

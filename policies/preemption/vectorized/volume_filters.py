@@ -21,7 +21,7 @@ from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import TRAITS
 from policies.preemption.filtering import Filter, FilterPlugin
 from policies.preemption.filtering.dynamic_resources import DevicesFilter
-from policies.preemption.filtering.framework import NodeFilter
+from policies.preemption.filtering.framework import LabelValues, NodeFilter
 from policies.preemption.filtering.node_volume_limits import VolumeCounting, VolumeLimitsFilter
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
@@ -39,11 +39,19 @@ def vectorize_node_local(each: Filter, filter_input: FilterInput) -> VectorizedF
         return None
     if prepared.plugin is None:
         return VectorizedFilter()
-    columns, reads = filter_input.columns, None
+    columns, reads, passing = filter_input.columns, None, None
     if isinstance(prepared.plugin, NodeFilter):
-        reads = prepared.plugin.reads
+        reads, passes = prepared.plugin.reads, prepared.plugin.passes
+        passing = None if passes is None else _rows_with_label(columns, passes)
     groups = np.arange(len(columns.names)) if reads is None else _rows_by_labels(columns, reads)
-    return VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input, groups),))
+    return VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input, groups, passing),))
+
+
+def _rows_with_label(columns: ClusterColumns, wanted: LabelValues) -> Bools:
+    """Return for each row whether its node has one of the values of a label."""
+    column = columns.nodes.labels(wanted.key)
+    found: Bools = np.array([value in wanted.values for value in column.values], np.bool_)
+    return found[column.rows()]
 
 
 def _rows_by_labels(columns: ClusterColumns, keys: Iterable[str]) -> Ints:
@@ -170,17 +178,22 @@ class NodeLocalConstraint:
     """A filter plugin that reads only the node, with a cache of its results.
 
     ``groups`` has a number for each row of the columns; rows with the same one have equal results.
+    The rows ``passing`` are known to fit.
     """
 
     plugin: FilterPlugin
     filter_input: FilterInput
     groups: Ints
+    passing: Bools | None = None
     _cache: dict[int, Rejection | None] = field(default_factory=dict)
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Set the plugin's status on the rows that still fit."""
         fits = np.flatnonzero(statuses.fits)
         rows = view.numbers[fits]
+        if self.passing is not None:
+            unknown = ~self.passing[rows]
+            fits, rows = fits[unknown], rows[unknown]
         groups, firsts, inverse = np.unique(
             self.groups[rows], return_index=True, return_inverse=True
         )

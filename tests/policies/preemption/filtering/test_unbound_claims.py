@@ -30,6 +30,8 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Reason, Rejection, unresolvable
+from policies.preemption.reference_engine import ReferenceEngine
+from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import claim, node, pod, snapshot, without_causes
 from tests.builders.storage import StorageObject
 
@@ -256,8 +258,9 @@ CAPACITY = {
     [*MATCHING.values(), *RESERVED.values(), *PROVISIONING.values(), *CAPACITY.values()],
     ids=[*MATCHING, *RESERVED, *PROVISIONING, *CAPACITY],
 )
-def test_unbound_claims(case: Case) -> None:
-    decision = decide_filter(case.pod, case.cluster, RULES)
+@pytest.mark.parametrize("engine", [ReferenceEngine, VectorizedEngine])
+def test_unbound_claims(case: Case, engine: type[ReferenceEngine | VectorizedEngine]) -> None:
+    decision = engine(RULES).filter_nodes(case.pod, case.cluster)
     found = (without_causes(decision.rejected.get(name)) for name in ("n1", "n2"))
     assert tuple(found) == (case.n1, case.n2)
     assert decision.not_evaluated == set()
