@@ -24,7 +24,6 @@ PAGES: Final = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
-    "tests/conformance/README.md": "conformance.md",
 }
 """Pages that stand elsewhere in the repository, and what they are called in the site."""
 

@@ -81,9 +81,6 @@ def test_links_are_rewritten_for_the_site() -> None:
         "[e](https://example.com/x.md)"
     )
     assert rewritten("[a](docs/security.md)", "README.md") == "[a](security.md)"
-    assert rewritten("[a](../../docs/fakeapi.md)", "tests/conformance/README.md") == (
-        "[a](fakeapi.md)"
-    )
     assert PAGES["README.md"] == "index.md"
 
 

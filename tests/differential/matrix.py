@@ -1,6 +1,6 @@
 """The table of the releases and feature gates that random clusters are compared with.
 
-``make conformance-all`` runs all of them and writes the table into ``tests/conformance/README.md``,
+``make conformance-all`` runs all of them and writes the table into ``docs/conformance.md``,
 between two markers.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 from tests.conformance.build import modules
 from tests.conformance.scheduling.releases import ALL_RELEASES
 
-PAGE: Final = Path("tests/conformance/README.md")
+PAGE: Final = Path("docs/conformance.md")
 DEFAULT: Final = "default"
 GATE_SETS: Final[Mapping[str, Sequence[str]]] = {
     DEFAULT: tuple(ALL_RELEASES),
