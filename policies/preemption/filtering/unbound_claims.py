@@ -236,7 +236,7 @@ class FirstByLabels:
         self._entries = tuple(entries)
         self._unindexed: list[int] = []
         self._indexed: dict[str, dict[str, list[int]]] = {}
-        # Entries that require nothing but what they are indexed by.
+        # Entries that require nothing but the one value that they are indexed by.
         self._decided: set[int] = set()
         self.label_keys = keys_of(alternatives for _, alternatives in self._entries)
         for place, (_, alternatives) in enumerate(self._entries):
@@ -248,7 +248,7 @@ class FirstByLabels:
                 places = self._indexed.setdefault(exact.key, {})
                 for value in exact.values:
                     places.setdefault(value, []).append(place)
-                if len(requirements) == 1:
+                if len(alternatives) == len(requirements) == 1:
                     self._decided.add(place)
 
     def first(self, labels: Labels, excluded: Collection[str] = ()) -> str | None:

@@ -142,6 +142,17 @@ MATCHING = {
     "a volume with one of the access modes": fits_none(
         waiting(access_modes=RWO | {"ReadWriteMany"}), disk()
     ),
+    "a volume of one zone, or of another node if it is elsewhere": fits_n1(
+        waiting(), disk(affinity=NodeSelector((term(zone="a"), term(host="n2", zone="c"))))
+    ),
+    "a volume of one zone, or of a zone that is not another one": fits_n1(
+        waiting(),
+        disk(
+            affinity=NodeSelector(
+                (term(zone="a"), NodeSelectorTerm((Requirement("zone", "NotIn", ("b",)),)))
+            )
+        ),
+    ),
     "a volume of either of two nodes": fits_both(
         waiting(), disk(affinity=NodeSelector((term(host="n1"), term(host="n2"))))
     ),
