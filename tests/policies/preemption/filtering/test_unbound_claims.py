@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policies import RELEASES, SchedulerRules, Snapshot, decide_filter, decide_preemption
 from policies.kubernetes.selectors import (
@@ -30,6 +32,7 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Reason, Rejection, unresolvable
+from policies.preemption.filtering.unbound_claims import FirstByLabels
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import claim, node, pod, snapshot, without_causes
@@ -355,3 +358,35 @@ def test_an_attributes_class_is_an_error_where_the_feature_is_off(
     rules = SchedulerRules(RELEASES[release], RULES.filters)
     decision = decide_filter(case.pod, case.cluster, rules)
     assert decision.not_evaluated == (set() if evaluated else {"VolumeBinding"})
+
+
+LABEL_VALUES = st.sampled_from("abc")
+REQUIREMENTS = st.builds(
+    Requirement,
+    st.sampled_from(["zone", "host"]),
+    st.sampled_from(["In", "In", "NotIn"]),
+    st.lists(LABEL_VALUES, min_size=1, max_size=2, unique=True).map(tuple),
+) | st.builds(Requirement, st.just("zone"), st.sampled_from(["Exists", "DoesNotExist"]))
+ALTERNATIVES = st.lists(st.lists(REQUIREMENTS, max_size=2), max_size=2)
+
+
+def meets(labels: Mapping[str, str], alternatives: Sequence[Sequence[Requirement]]) -> bool:
+    return any(all(each.matches(labels) for each in required) for required in alternatives)
+
+
+@given(
+    st.lists(ALTERNATIVES, max_size=4),
+    st.dictionaries(st.sampled_from(["zone", "host"]), LABEL_VALUES),
+    st.sets(st.sampled_from("0123")),
+)
+def test_the_first_name_is_found_by_labels_as_by_comparing_all(
+    several: list[list[list[Requirement]]], labels: dict[str, str], excluded: set[str]
+) -> None:
+    entries = [(str(place), alternatives) for place, alternatives in enumerate(several)]
+    index = FirstByLabels(entries)
+    fitting = [name for name, alternatives in entries if meets(labels, alternatives)]
+    expected = next((name for name in fitting if name not in excluded), None)
+    assert index.first(labels, excluded) == expected
+    passing = index.passing_values()
+    if passing is not None and labels.get(passing.key) in passing.values:
+        assert fitting
