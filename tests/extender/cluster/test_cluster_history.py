@@ -202,7 +202,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def _overlaid(self, state: NodeState) -> NodeState:
         here = [each for each in self.assumed.values() if each.node == state.node.name]
         leaving = {uid for each in here for uid in each.victims}
-        nominated = {each.uid: each for each in state.nominated}
+        nominated = {each.uid: each for each in state.nominated if each.uid not in leaving}
         for each in here:
             if each.nominates:
                 nominee = replace(each.preemptor, nominated_node=each.node)
