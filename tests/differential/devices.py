@@ -16,6 +16,7 @@ _LARGE: Final = "large-gpu"
 _WAITING: Final = ("devices-1", "devices-2")
 _SHARE: Final = 0.12
 _EXTENDED_SHARE: Final = 0.06
+_PARTITIONS: Final = ("10Gi", "40Gi")
 _TOLERATION: Final = {"key": "broken", "operator": "Exists"}
 
 
@@ -69,7 +70,8 @@ def _class(name: str, *expressions: str, **fields: str) -> Document:
 def _slices(draw: Random, node: str, names: Sequence[str]) -> Iterator[Document]:
     """Yield the slices of a node's pool; some devices are partitions that share memory."""
     shared = draw.random() < 0.25
-    parts: list[Document] = [{"devices": [_device(draw, name, shared=shared) for name in names]}]
+    sizes = _PARTITIONS if shared else ()
+    parts: list[Document] = [{"devices": [_device(draw, name, sizes) for name in names]}]
     if shared:
         memory = {"memory": {"value": draw.choice(("40Gi", "80Gi"))}}
         parts.append({"sharedCounters": [{"name": "card", "counters": memory}]})
@@ -80,15 +82,16 @@ def _slices(draw: Random, node: str, names: Sequence[str]) -> Iterator[Document]
         yield manifest("ResourceSlice", name, metadata={"uid": f"slice-{name}"}, spec=spec)
 
 
-def _device(draw: Random, name: str, *, shared: bool) -> Document:
+def _device(draw: Random, name: str, sizes: Sequence[str]) -> Document:
+    """Return a device; with ``sizes`` it is a partition of one of them."""
     model, board = draw.choice(("small", "large")), draw.choice(("a", "b"))
     device: Document = {
         "name": name,
         "attributes": {"model": {"string": model}, "board": {"string": board}},
         "capacity": {"memory": {"value": draw.choice(("10Gi", "40Gi"))}},
     }
-    if shared:
-        counters = {"memory": {"value": draw.choice(("10Gi", "40Gi"))}}
+    if sizes:
+        counters = {"memory": {"value": draw.choice(sizes)}}
         device["consumesCounters"] = [{"counterSet": "card", "counters": counters}]
     if draw.random() < 0.1:
         device["taints"] = [{"key": "broken", "effect": "NoSchedule"}]
