@@ -1,4 +1,4 @@
-"""Allocators of cluster IPs and node ports for Services.
+"""The allocator of cluster IPs for Services, and the order of all their allocations.
 
 Cluster IPs come from 10.96.0.0/12; 10.96.0.1 is reserved for ``default/kubernetes``. An address
 belongs to a Service from its creation (or from its change to another type than ExternalName) until
@@ -6,8 +6,7 @@ the Service is deleted or becomes an ExternalName. A request for an address of a
 rejected. Services that were loaded keep the addresses that they came with.
 
 If no address is requested, the search for a free one begins at a number that grows with every
-write, so two servers with the same history allocate the same addresses. Node ports (30000 to 32767)
-are searched in the same order; a requested node port is granted even if another Service has it.
+write, so two servers with the same history allocate the same addresses.
 
 As upstream, a dry run does not look at the allocated addresses: it returns the address of the
 network, and accepts any address of the range as free.
@@ -17,7 +16,7 @@ Sources: pkg/registry/core/service (storage/alloc.go, ipallocator), v1.37.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final, Protocol
@@ -29,6 +28,11 @@ from fakeapi.apiserver.defaulting.service_cluster_ips import (
     init_ip_families,
     normalize_cluster_ips,
 )
+from fakeapi.apiserver.defaulting.service_node_ports import (
+    allocate_node_ports,
+    drop_node_ports,
+    keep_node_ports,
+)
 from fakeapi.apiserver.kinds.builtin import SERVICES
 from fakeapi.apiserver.store.dry_run import DryRunStore, ObjectReader
 from fakeapi.apiserver.store.object_store import Document
@@ -39,8 +43,6 @@ CLUSTER_IP_RANGE: Final = IPv4Network("10.96.0.0/12")
 _FIRST: Final = 10
 _RESERVED: Final = 16  # at both ends: the search begins between them
 _KUBERNETES: Final = ("default", "kubernetes")
-_FIRST_PORT: Final = 30_000
-_PORTS: Final = 2_768
 
 
 class RangeFullError(Exception):
@@ -118,7 +120,7 @@ def allocate_create(service: Document, store: ObjectReader) -> None:
     if has_cluster_ips(spec):
         _init_ip_families(service, {})
         _allocate_address(service, store)
-        _allocate_ports(spec, store.version + 1)
+        allocate_node_ports(service, {}, store)
     else:
         drop_type_dependent_fields(spec, {})
 
@@ -128,15 +130,15 @@ def allocate_update(service: Document, old: Mapping[str, Any], store: ObjectRead
     spec, before = service["spec"], old.get("spec") or {}
     had = has_cluster_ips(before) and (before.get("clusterIP") or before.get("clusterIPs"))
     normalize_cluster_ips(spec, before)
+    keep_node_ports(spec, before)
+    drop_node_ports(spec, before)
     if not has_cluster_ips(spec):
         drop_type_dependent_fields(spec, before)
         return
     _init_ip_families(service, before)
-    if had:
-        _keep_ports(spec, before)
-    else:
+    if not had:
         _allocate_address(service, store)
-    _allocate_ports(spec, store.version + 1)
+    allocate_node_ports(service, before, store)
 
 
 def _init_ip_families(service: Document, before: Mapping[str, Any]) -> None:
@@ -179,28 +181,3 @@ def _allocation_range(service: Document, store: ObjectReader) -> AllocationRange
     if (metadata["namespace"], metadata["name"]) != _KUBERNETES:
         taken.add(str(CLUSTER_IP_RANGE[1]))
     return ClusterIPRange(frozenset(taken), store.version + 1)
-
-
-def _allocate_ports(spec: Document, serial: int) -> None:
-    if spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts"):
-        taken = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
-        free = (p for p in _ports(serial) if p not in taken)
-        for port in spec.get("ports") or ():
-            if not port.get("nodePort"):
-                port["nodePort"] = next(free)
-
-
-def _ports(serial: int) -> Iterator[int]:
-    for step in range(_PORTS):
-        yield _FIRST_PORT + (serial + step) % _PORTS
-
-
-def _keep_ports(spec: Document, before: Mapping[str, Any]) -> None:
-    if "healthCheckNodePort" in before:
-        spec.setdefault("healthCheckNodePort", before["healthCheckNodePort"])
-    ports = {(p.get("port"), p.get("protocol")): p for p in before.get("ports") or ()}
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        for port in spec.get("ports") or ():
-            previous = ports.get((port.get("port"), port.get("protocol")), {})
-            if previous.get("nodePort"):
-                port.setdefault("nodePort", previous["nodePort"])
