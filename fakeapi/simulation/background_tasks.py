@@ -1,4 +1,4 @@
-"""Background tasks of a world: its control plane and the TTL of its Events.
+"""Background tasks of a world: its control plane, the TTL of its Events, and compaction.
 
 The tasks run while the ``async with`` block runs; the world exists before and after. The control
 plane uses a client like any other component, but its requests are not in the request log. Some
@@ -13,7 +13,10 @@ Events are deleted one hour after their last write. As with etcd leases, the sto
 directly: there is no request, and no admission or finalizer delays the deletion. Events that exist
 at the start, or are restored from a snapshot, have the full hour.
 
-Source: kube-apiserver's ``--event-ttl``.
+Every five minutes, lists at states that are five minutes old or older expire, continue tokens
+included, as after kube-apiserver's compaction of etcd.
+
+Sources: kube-apiserver's ``--event-ttl``, ``--etcd-compaction-interval``.
 """
 
 from __future__ import annotations
@@ -154,6 +157,17 @@ class EventTTLController:
                 self._store.delete(EVENTS, key, entry.document(), version)
 
 
+COMPACTION_SECONDS: Final = 300.0
+
+
+async def compact_periodically(store: Store, clock: Clock) -> None:
+    """Expire old lists until cancelled: each time those before the state of the last time."""
+    while True:
+        version = store.version
+        await clock.sleep(COMPACTION_SECONDS)
+        store.expire_reads(version)
+
+
 class BackgroundTasks:
     """The background tasks of one world, as an async context manager.
 
@@ -165,7 +179,7 @@ class BackgroundTasks:
             COMPONENT_PLUGINS[name] for name in run if name in COMPONENT_PLUGINS
         )
         world.api.seed(shipped_definitions(run))
-        self._expiry = EventTTLController(world.api.store, world.clock)
+        self._store, self._clock = world.api.store, world.clock
         self._client, self._kubelets = (
             Client(world.internal_transport(agent)) for agent in ("", USER_AGENT)
         )
@@ -184,7 +198,9 @@ class BackgroundTasks:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
-        self._tasks = [asyncio.create_task(self._expiry.run())]
+        expiry = EventTTLController(self._store, self._clock)
+        compaction = compact_periodically(self._store, self._clock)
+        self._tasks = [asyncio.create_task(expiry.run()), asyncio.create_task(compaction)]
         self.control_plane.start()
         return self
 

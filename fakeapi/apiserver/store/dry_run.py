@@ -65,6 +65,11 @@ class ReadOnlyHistory(Protocol):
         """Return the version of the last write."""
         ...
 
+    @property
+    def oldest_read(self) -> int:
+        """Return the version before which lists have expired."""
+        ...
+
     def entries(self, kind: ResourceInfo, namespace: str = "", start: str = "") -> Sequence[Entry]:
         """Return the present entries of one namespace or all."""
         ...

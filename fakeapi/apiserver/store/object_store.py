@@ -73,6 +73,10 @@ class ExpiredError(StoreError):
         self.floor = floor
 
 
+class HistoryOverflowError(ExpiredError):
+    """The events after a version were discarded because the resource has had too many since."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One object at one version, in the API version of ``kind``.
@@ -147,6 +151,7 @@ class Store:
     def __init__(self, history: int = DEFAULT_HISTORY) -> None:
         self.version = 0
         self._history = history
+        self.oldest_read = 0
         self._floor = 0
         self._tables: dict[str, ResourceState] = {}
         self._taps: dict[object, EventTap] = {}
@@ -237,7 +242,8 @@ class Store:
         """
         table = self._table(kind)
         if not table.floor <= version <= self.version:
-            raise ExpiredError(version, table.floor)
+            overflow = self._floor <= version < table.floor
+            raise (HistoryOverflowError if overflow else ExpiredError)(version, table.floor)
         first = bisect_right(table.events, version, key=_version)
         return table.events[first : None if limit is None else first + limit]
 
@@ -252,6 +258,10 @@ class Store:
             table.discard_until(bisect_right(table.events, self._floor, key=_version))
             table.floor = max(table.floor, self._floor)
 
+    def expire_reads(self, version: int) -> None:
+        """Let lists at the states before ``version`` expire (at most the newest)."""
+        self.oldest_read = max(self.oldest_read, min(version, self.version))
+
     def floor(self, kind: ResourceInfo) -> int:
         """Return the oldest version after which all events of ``kind`` are available."""
         return self._table(kind).floor
@@ -264,6 +274,7 @@ class Store:
         """Return an independent store with the same content, version and history."""
         other = Store(self._history)
         other.version, other._floor = self.version, self._floor
+        other.oldest_read = self.oldest_read
         other._tables = {name: table.fork() for name, table in self._tables.items()}
         return other
 

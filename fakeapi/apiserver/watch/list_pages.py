@@ -22,6 +22,7 @@ from __future__ import annotations
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import orjson
@@ -116,12 +117,12 @@ def _entries(
 ) -> Sequence[Entry]:
     if version > store.version:
         raise too_large_version(version, store.version)
-    try:
-        return store.entries_at(kind, version, namespace, start)
-    except ExpiredError:
-        if options.continue_token:
-            raise expired(_TOO_OLD_PAGE, _write_token(_PRESENT_VERSION, start)) from None
-        raise expired(_TOO_OLD_LIST) from None
+    if version >= store.oldest_read:
+        with suppress(ExpiredError):
+            return store.entries_at(kind, version, namespace, start)
+    if options.continue_token:
+        raise expired(_TOO_OLD_PAGE, _write_token(_PRESENT_VERSION, start))
+    raise expired(_TOO_OLD_LIST)
 
 
 def _select(

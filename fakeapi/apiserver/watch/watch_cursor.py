@@ -2,8 +2,9 @@
 
 A :class:`Watch` holds no events of its own. It stores the version that it has reached, and reads on
 from the store's history when asked. A client that stalls therefore costs only its cursor, and each
-event exists once for any number of clients. A cursor that falls behind the history gets an ERROR
-event (410 Expired) and ends, as upstream.
+event exists once for any number of clients. As upstream, a watch of a version before the history
+gets an ERROR event (410 Expired), and a watch that falls behind the history later ends without one:
+its client continues from the last version that it has seen.
 
 The start of a watch:
 
@@ -33,7 +34,12 @@ import orjson
 
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.store.dry_run import ReadOnlyHistory
-from fakeapi.apiserver.store.object_store import Entry, ExpiredError, StoreEvent
+from fakeapi.apiserver.store.object_store import (
+    Entry,
+    ExpiredError,
+    HistoryOverflowError,
+    StoreEvent,
+)
 from fakeapi.apiserver.wire.errors import StatusError, expired, too_large_version
 from fakeapi.apiserver.wire.request_options import ListOptions
 from fakeapi.apiserver.wire.selectors import SelectionPredicate
@@ -68,6 +74,7 @@ class Watch:
         self._version = options.version_number
         self._bookmark_pending = False
         self._behind: int | None = None
+        self._follows = options.initial_events or not options.version_number
         self._transforms: list[Callable[[bytes], bytes]] = []
         self._start(namespace, options)
 
@@ -150,8 +157,11 @@ class Watch:
         while not lines:
             try:
                 events = self._store.since(self.kind, self._version, limit)
+                self._follows = True
             except ExpiredError as error:
                 self.ended = True
+                if self._follows and isinstance(error, HistoryOverflowError):
+                    return []
                 return [_error_line(expired(str(error)))]
             except StatusError as failure:  # the event cannot be converted to this version
                 self.ended = True

@@ -46,6 +46,11 @@ class VersionedStore:
         """The resource version of the last write."""
         return self._store.version
 
+    @property
+    def oldest_read(self) -> int:
+        """The version before which lists have expired."""
+        return self._store.oldest_read
+
     def get(self, kind: ResourceInfo, key: str) -> Entry | None:
         """Return the current entry of ``key``."""
         entry = self._store.get(kind, key)

@@ -1,4 +1,4 @@
-"""Watches: their first event, their events, and 410 Gone."""
+"""Watches: their first event, their events, and their end."""
 
 from __future__ import annotations
 
@@ -103,12 +103,31 @@ def test_a_version_older_than_the_history_is_an_error_event(
     assert status["message"] == "too old resource version: 1 (8)"
 
 
-def test_a_watcher_behind_the_history_gets_410_and_ends(ask: Ask, watch: OpenWatch) -> None:
+def open_watch(api: Api, **query: str) -> Watch:
+    watch = api.handle(Request("GET", NODES, {"watch": "1", **query}))
+    assert isinstance(watch, Watch)
+    return watch
+
+
+@pytest.mark.parametrize("start", [{}, {"resourceVersion": "6"}], ids=["initial events", "version"])
+def test_a_watch_that_falls_behind_the_history_ends_without_an_error(
+    api: Api, ask: Ask, start: dict[str, str]
+) -> None:
+    create(ask, NODES, "a")
+    watch = open_watch(api, **start)
+    assert len(watch.read(100)) == 1
+    for number in range(200):  # the history holds about 100
+        label(ask, f"{NODES}/a", n=str(number))
+    assert (watch.read(100), watch.ended) == ([], True)
+
+
+def test_a_watch_expires_with_an_error_if_the_store_is_restored(
+    api: Api, ask: Ask, watch: OpenWatch
+) -> None:
     create(ask, NODES, "a")
     read = watch(NODES)
     read()
-    for number in range(200):  # the history holds about 100
-        label(ask, f"{NODES}/a", n=str(number))
+    api.reset()
     assert [kind for kind, _ in read()] == ["ERROR"]
 
 
