@@ -151,6 +151,9 @@ def serve_fakeapi(
     rbac: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--rbac", help="Enforce RBAC.")
     ] = False,
+    bootstrap: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--bootstrap", help="Create the objects of kube-apiserver itself.")
+    ] = False,
     service: Annotated[
         list[str] | None,
         typer.Option(
@@ -187,6 +190,7 @@ def serve_fakeapi(
             tls=tls,
             token=token,
             rbac=rbac,
+            bootstrap=bootstrap,
             services=services,
             kubelet=script,
             quirks=quirks,

@@ -43,6 +43,7 @@ from fakeapi.apiserver.admission.builtin_plugins import COMPONENT_PLUGINS
 from fakeapi.apiserver.endpoints import Api, Response
 from fakeapi.apiserver.kinds.builtin import EVENTS
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
+from fakeapi.apiserver.registry.system_objects import RESTORED_KINDS
 from fakeapi.apiserver.store.object_store import ExpiredError, Store
 from fakeapi.apiserver.validation.object_validation import pod_spec_errors
 from fakeapi.apiserver.webhooks.calls import WebhookFunction
@@ -166,6 +167,25 @@ async def compact_periodically(store: Store, clock: Clock) -> None:
         version = store.version
         await clock.sleep(COMPACTION_SECONDS)
         store.expire_reads(version)
+
+
+RESTORE_SECONDS: Final = 10.0
+
+
+async def restore_system_objects(api: Api, clock: Clock) -> None:
+    """Create the server's own objects again, 10 seconds after one is deleted, until cancelled."""
+    deleted = asyncio.Event()
+    kinds = [kind for kind in api.builtin.all if kind.kind in RESTORED_KINDS]
+    stops = [api.store.listen(kind, deleted.set) for kind in kinds]
+    try:
+        while True:
+            await deleted.wait()
+            await clock.sleep(RESTORE_SECONDS)
+            deleted.clear()
+            api.ensure_initial_objects()
+    finally:
+        for stop in stops:
+            stop()
 
 
 class BackgroundTasks:

@@ -15,19 +15,23 @@ reset, and returns the history of objects. ``run`` names the control-plane compo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from extender.controllers.process.controller_manager import ControllerManager
+from extender.kube.decoders.object_meta import format_time
+from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.http_transport import AiohttpTransport
 from fakeapi.apiserver.auth.authentication import ANONYMOUS_USER
 from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
 from fakeapi.apiserver.endpoints import Api
+from fakeapi.apiserver.registry.system_objects import ServerAddress, system_objects
 from fakeapi.apiserver.serving.client_access import ClientAccess, create_tls
 from fakeapi.apiserver.serving.http_server import Server, ServerOptions
 from fakeapi.apiserver.serving.local_transport import LocalTransport
@@ -50,7 +54,7 @@ from fakeapi.controlplane.scheduler.configuration import (
     ExtenderWait,
     SchedulerOptions,
 )
-from fakeapi.simulation.background_tasks import BackgroundTasks
+from fakeapi.simulation.background_tasks import BackgroundTasks, restore_system_objects
 from fakeapi.simulation.world import ComponentOptions, World, create_world
 from fakeapi.testing.faults import FaultControl
 from fakeapi.testing.process_cluster import ProcessCluster
@@ -171,6 +175,9 @@ class Cluster:
 class ServedCluster(Cluster):
     """A cluster whose API is served on a socket, as an async context manager."""
 
+    bootstraps = False
+    """Whether the server creates its own objects when it starts."""
+
     def __init__(
         self, world: World, run: tuple[str, ...], access: ClientAccess, host: str, port: int
     ) -> None:
@@ -185,11 +192,26 @@ class ServedCluster(Cluster):
             directory = Path(stack.enter_context(TemporaryDirectory(prefix="fakeapi-")))
             stack.push_async_callback(self.server.stop)
             await self.server.start(*self._address)
+            if self.bootstraps:
+                await stack.enter_async_context(self._system_objects())
             self.kubeconfig_path = self.write_kubeconfig(directory / "kubeconfig")
             self.client = Client(AiohttpTransport(self._access.endpoint(self.url)))
             stack.push_async_callback(self.client.close)
             self._stack = stack.pop_all()
         return self
+
+    @asynccontextmanager
+    async def _system_objects(self) -> AsyncIterator[None]:
+        """Create the objects of this server, and restore them until the block ends."""
+        api, (host, _), port = self.world.api, self._address, int(self.url.rpartition(":")[2])
+        address = ServerAddress(host, port, self._access.certificate)
+        now = format_time(self.world.clock.now_ns())
+        api.seed(system_objects(address, api.builtin.group_versions, now))
+        task = asyncio.create_task(restore_system_objects(api, self.world.clock))
+        try:
+            yield
+        finally:
+            await cancel_tasks([task])
 
     @property
     def url(self) -> str:
@@ -247,6 +269,8 @@ class FakeCluster(ServedCluster):
     (MissingExtraError). ``token`` is the administrator's, ``tokens`` are other users'; with TLS or
     any token, clients without credentials are rejected. ``rbac``: the roles and bindings in the
     store are enforced, and clients without credentials are ``system:anonymous``, as upstream.
+    ``bootstrap``: the server has the objects that kube-apiserver creates for itself, such as the
+    Service ``kubernetes`` and the default ClusterRoles.
     ``release`` is the Kubernetes release that the server reports (ReleaseError).
 
     ``webhooks`` are functions, plain or async, that replace admission webhooks, by name: each takes
@@ -277,6 +301,7 @@ class FakeCluster(ServedCluster):
         token: str = "",
         tokens: Mapping[str, User] | None = None,
         rbac: bool = False,
+        bootstrap: bool = False,
         release: str = DEFAULT_SERVER_VERSION.name,
         webhooks: Mapping[str, WebhookFunction] | None = None,
         services: Mapping[str, str] | None = None,
@@ -305,6 +330,7 @@ class FakeCluster(ServedCluster):
         anonymous = ANONYMOUS_USER if rbac else None
         access = ClientAccess(create_tls(host) if tls else None, token, tokens or {}, anonymous)
         super().__init__(world, parse_run(run), access, host, port)
+        self.bootstraps = bootstrap
 
     @staticmethod
     def in_thread(**options: Any) -> ThreadedCluster[ServedCluster]:
@@ -319,6 +345,7 @@ class FakeCluster(ServedCluster):
         tls: bool = False,
         token: str = "",
         rbac: bool = False,
+        bootstrap: bool = False,
         services: Mapping[str, str] | None = None,
         kubelet: Path | None = None,
         quirks: str = "fixed",
@@ -346,5 +373,6 @@ class FakeCluster(ServedCluster):
             arguments += [option, str(value)] if value else []
         for service, url in (services or {}).items():
             arguments += ["--service", f"{service}={url}"]
-        arguments += [flag for flag, is_set in (("--tls", tls), ("--rbac", rbac)) if is_set]
+        flags = {"--tls": tls, "--rbac": rbac, "--bootstrap": bootstrap}
+        arguments += [flag for flag, is_set in flags.items() if is_set]
         return ProcessCluster((*arguments, *(["--token", token] if token else [])))

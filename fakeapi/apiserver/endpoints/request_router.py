@@ -37,7 +37,7 @@ from fakeapi.apiserver.endpoints.access_reviews import REVIEWS
 from fakeapi.apiserver.endpoints.alternate_versions import serve_converted
 from fakeapi.apiserver.endpoints.resource_handlers import ON_COLLECTION, ON_OBJECT, ResourceHandler
 from fakeapi.apiserver.kinds import BUILTIN, ResourceInfo, ResourceRegistry
-from fakeapi.apiserver.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES
+from fakeapi.apiserver.kinds.builtin import PRIORITY_CLASSES
 from fakeapi.apiserver.objects.metadata import IdAndTimeSources
 from fakeapi.apiserver.printers.representation import choose_representation
 from fakeapi.apiserver.registry.custom_resources.conversion_webhook import (
@@ -50,6 +50,7 @@ from fakeapi.apiserver.registry.generic_registry import Registry, Target
 from fakeapi.apiserver.registry.heartbeats import HeartbeatCache
 from fakeapi.apiserver.registry.manifests import (
     ensure_namespace,
+    holds,
     load_documents,
     put_document,
     remove_document,
@@ -113,8 +114,8 @@ class Api:
         self.identify: IdentifyToken = self.tokens.user_of
         self._sources = sources
         self.release = release
-        self._initial_definitions: list[Document] = []
-        self._ensure_initial_objects()
+        self._initial_objects: list[Document] = []
+        self.ensure_initial_objects()
         self._discovery = Discovery(self.kinds, release)
 
     @property
@@ -151,13 +152,13 @@ class Api:
         finally:
             self._sync_definitions()
 
-    def seed(self, definitions: Iterable[Document]) -> None:
-        """Add definitions that the cluster has from now on, and again after each reset.
+    def seed(self, documents: Iterable[Document]) -> None:
+        """Add objects that the cluster has from now on, and again after each reset.
 
-        A definition that exists is not changed.
+        An object that exists is not changed.
         """
-        self._initial_definitions += definitions
-        self._ensure_initial_objects()
+        self._initial_objects += documents
+        self.ensure_initial_objects()
         self._sync_definitions()
 
     def put(self, document: Document) -> None:
@@ -177,7 +178,7 @@ class Api:
     def reset(self) -> None:
         """Remove all objects except the initial ones of a cluster; every watch expires."""
         self.store.clear()
-        self._ensure_initial_objects()
+        self.ensure_initial_objects()
         self._sync_definitions()
 
     @property
@@ -188,17 +189,17 @@ class Api:
     def enforce_rbac(self) -> None:
         """Enforce RBAC with the roles and bindings in the store, and create the bootstrap roles."""
         self.authorizer = RbacAuthorizer(self.store, self.builtin)
-        self._ensure_initial_objects()
+        self.ensure_initial_objects()
 
-    def _ensure_initial_objects(self) -> None:
+    def ensure_initial_objects(self) -> None:
+        """Create the initial objects of a cluster that are missing."""
         for name in INITIAL_NAMESPACES:
             ensure_namespace(self.registry, name)
         for document in system_priority_classes():
             if self.store.get(PRIORITY_CLASSES, document["metadata"]["name"]) is None:
                 self.registry.create(Target(PRIORITY_CLASSES), document)
-        for document in self._initial_definitions:
-            if self.store.get(CUSTOM_RESOURCE_DEFINITIONS, document["metadata"]["name"]) is None:
-                self.load([deepcopy(document)])
+        missing = [d for d in self._initial_objects if not holds(self.registry, self.kinds, d)]
+        load_documents(self.registry, self.kinds, deepcopy(missing))
         if self.enforces_rbac:
             self.load(bootstrap_roles())
 

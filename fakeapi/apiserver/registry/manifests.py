@@ -99,6 +99,14 @@ def put_document(registry: Registry, kinds: ResourceRegistry, document: Document
     registry.put(*_check(kinds, 0, document))
 
 
+def holds(registry: Registry, kinds: ResourceRegistry, document: Document) -> bool:
+    """Return whether an object of the kind and name of a document is stored."""
+    kind, metadata = kinds.of(document["apiVersion"], document["kind"]), document["metadata"]
+    assert kind is not None
+    target = Target(kind, metadata.get("namespace", ""), metadata["name"])
+    return registry.store.get(kind, target.key) is not None
+
+
 def remove_document(registry: Registry, kinds: ResourceRegistry, document: Document) -> None:
     """Remove an object if it exists, ignoring finalizers; ``document`` is its last state.
 
