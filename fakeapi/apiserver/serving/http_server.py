@@ -1,6 +1,7 @@
 """HTTP/1.1 server of the API on aiohttp.
 
-- Bodies are limited to 3 MiB as upstream (413 beyond), those of the management API to 1 GiB.
+- Bodies are limited to 3 MiB as upstream (413 beyond), those of the management API to 1 GiB. A body
+  is taken as it is sent: as upstream, the server never decompresses.
 - Watches are chunked JSON lines. A client that does not read for ``STALL_SECONDS`` is disconnected;
   until then it costs the socket's buffers and a cursor, and does not affect other clients.
 - A connection without a complete request head for ``IDLE_SECONDS`` is closed, a body that takes
@@ -63,6 +64,7 @@ from fakeapi.apiserver.testing.request_log import RequestRecord
 from fakeapi.apiserver.webhooks.client import CallDispatcher, WebhookConnections
 from fakeapi.apiserver.wire.errors import (
     StatusError,
+    bad_request,
     internal_error,
     request_timeout,
     too_large_body,
@@ -166,6 +168,7 @@ class Server:
                 keepalive_timeout=self._timeouts.idle,
                 max_line_size=MAX_HEAD_BYTES,
                 max_field_size=MAX_HEAD_BYTES,
+                auto_decompress=False,
             ),
             shutdown_timeout=SHUTDOWN_SECONDS,
         )
@@ -242,7 +245,10 @@ class Server:
             clock.run(order.factor)
         if order.jump:
             await clock.jump()
-        await clock.advance(order.advance)
+        try:
+            await clock.advance(order.advance)
+        except ValueError as error:
+            raise bad_request(f"clock: advance: {error}") from None
         return describe_clock(clock.now_ns(), clock.monotonic(), clock.factor)
 
     async def _serve_fork(self, fork: Server) -> Response:

@@ -30,6 +30,7 @@ from typing import Any, Final, Self
 from extender.kube.rest.clock import Clock, SystemClock
 
 START_NS: Final = 1_767_225_600 * 10**9  # 2026-01-01T00:00:00Z
+END_NS: Final = 2**63 - 1  # 2262-04-11T23:47:16Z, the last time of Go's UnixNano
 
 _IDLE_ITERATIONS: Final = 50
 _MAX_IDLE_ITERATIONS: Final = 5_000_000
@@ -96,9 +97,15 @@ class VirtualClock:
         await waking
 
     async def advance(self, seconds: float) -> None:
-        """Advance by ``seconds``; raises ValueError for a negative number, NeverIdleError."""
+        """Advance by ``seconds``; raises ValueError, NeverIdleError.
+
+        The number must not be negative, and the clock cannot pass ``END_NS``.
+        """
         if seconds < 0:
             raise ValueError(f"the clock cannot move back: {seconds} s")
+        left = (END_NS - self.now_ns()) // 10**9
+        if seconds > left:
+            raise ValueError(f"expected at most {left} s, up to the year 2262, found {seconds} s")
         async with self._stepping():
             end = self._now + seconds
             await wait_idle()

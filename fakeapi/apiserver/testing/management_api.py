@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Final, Protocol
 
 import orjson
@@ -244,6 +243,8 @@ def _json_response(document: dict[str, Any]) -> Response:
 
 
 _PATH = "/_fakeapi/clock"
+MAX_FACTOR: Final = 1_000_000
+MAX_ADVANCE: Final = 2**63 // 10**9  # seconds: the longest duration of Go
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +261,11 @@ def parse_clock_request(request: Request) -> ClockRequest | None:
     if request.path != _PATH or request.method != "POST":
         return None
     query = request.query
-    factor = _number("factor", query["factor"]) if "factor" in query else None
+    factor = _number("factor", query["factor"], MAX_FACTOR) if "factor" in query else None
     jump = query.get("jump", "false")
     if jump not in ("true", "false"):
         raise bad_request(f"clock: jump: expected true or false, found {jump!r}")
-    advance = _number("advance", query["advance"]) if "advance" in query else 0.0
+    advance = _number("advance", query["advance"], MAX_ADVANCE) if "advance" in query else 0.0
     return ClockRequest(factor, jump == "true", advance)
 
 
@@ -274,11 +275,11 @@ def describe_clock(now_ns: int, monotonic: float, factor: float) -> Response:
     return Response(200, orjson.dumps(document) + b"\n")
 
 
-def _number(name: str, text: str) -> float:
+def _number(name: str, text: str, most: int) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not isfinite(number) or number < 0:
-        raise bad_request(f"clock: {name}: expected a number of at least 0, found {text!r}")
+    if not 0 <= number <= most:
+        raise bad_request(f"clock: {name}: expected a number from 0 to {most}, found {text[:40]!r}")
     return number

@@ -61,6 +61,14 @@ async def test_time_does_not_go_back() -> None:
         await VirtualClock().advance(-1)
 
 
+@pytest.mark.parametrize("seconds", [1e300, 7.5e9])
+async def test_time_does_not_pass_the_last_time_of_a_timestamp(seconds: float) -> None:
+    clock = VirtualClock()
+    with pytest.raises(ValueError, match="up to the year 2262"):
+        await clock.advance(seconds)
+    assert clock.now_ns() == START_NS
+
+
 async def test_a_long_chain_of_tasks_ends_before_time_advances() -> None:
     clock, passed = VirtualClock(), []
 
