@@ -5,7 +5,10 @@ Clients decode the claims, which are upstream's: ``sub`` (the user), ``aud`` (th
 bound to. The signature is a hash that is never verified: the server stores the tokens that it has
 issued, with their expiry (RFC 3339 in UTC with whole seconds, compared as text).
 
-Source: kubernetes/pkg/serviceaccount/claims.go.
+A token is valid while its account and the object that it is bound to exist. An object that is being
+deleted counts as deleted a minute after its deletion time, as upstream.
+
+Source: kubernetes/pkg/serviceaccount/claims.go (Validate).
 """
 
 from __future__ import annotations
@@ -18,32 +21,60 @@ from typing import Any, Final
 
 import orjson
 
+from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.wire.http_messages import User
+
+_LEEWAY_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class BoundObject:
+    """An object without which a token is not valid."""
+
+    kind: ResourceInfo
+    key: str
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """The user of a token and the time at which the token expires (RFC 3339)."""
+    """The user of a token, the time at which the token expires (RFC 3339), and what it needs."""
 
     user: User
     expires: str
+    bound_to: tuple[BoundObject, ...] = ()
 
 
 class IssuedTokens:
-    """Users by token; ``timestamp(s)`` is the time ``s`` seconds from now."""
+    """Users by token, over the objects of a store.
 
-    def __init__(self, timestamp: Callable[[int], str]) -> None:
+    ``timestamp(s)`` is the time ``s`` seconds from now.
+    """
+
+    def __init__(self, timestamp: Callable[[int], str], objects: ObjectReader) -> None:
         self._timestamp = timestamp
+        self._objects = objects
         self._issued: dict[str, TokenRecord] = {}
 
-    def add(self, token: str, user: User, expires: str) -> None:
-        """Store the user of a token until ``expires``."""
-        self._issued[token] = TokenRecord(user, expires)
+    def add(self, token: str, record: TokenRecord) -> None:
+        """Store a token."""
+        self._issued[token] = record
 
     def user_of(self, token: str) -> User | None:
-        """Return the user of a token; None if the token is unknown or expired."""
-        issue = self._issued.get(token)
-        return issue.user if issue is not None and self._timestamp(0) < issue.expires else None
+        """Return the user of a token; None if the token is unknown, expired or invalidated."""
+        record = self._issued.get(token)
+        if record is None or self._timestamp(0) >= record.expires:
+            return None
+        return record.user if all(map(self._exists, record.bound_to)) else None
+
+    def _exists(self, bound: BoundObject) -> bool:
+        entry = self._objects.get(bound.kind, bound.key)
+        metadata = entry.document()["metadata"] if entry is not None else {}
+        if metadata.get("uid") != bound.uid:
+            return False
+        deleted: str | None = metadata.get("deletionTimestamp")
+        return deleted is None or deleted >= self._timestamp(-_LEEWAY_SECONDS)
 
     def add_all(self, others: IssuedTokens) -> None:
         """Add all tokens of ``others``, as a forked server does."""

@@ -109,7 +109,7 @@ class Api:
         self.webhooks = Webhooks(store, self.pending_calls, uid, self.services)
         self.node_proxy = NodeProxy()
         self.registry = Registry(self.objects, sources)
-        self.tokens = IssuedTokens(sources.timestamp)
+        self.tokens = IssuedTokens(sources.timestamp, store)
         self.authorizer: Authorizer = AlwaysAllow()
         self.identify: IdentifyToken = self.tokens.user_of
         self._sources = sources

@@ -9,7 +9,6 @@ Source: pkg/registry/core/serviceaccount/storage/token.go, pkg/apis/authenticati
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from fakeapi.apiserver.auth.authentication import (
@@ -17,7 +16,13 @@ from fakeapi.apiserver.auth.authentication import (
     SERVICE_ACCOUNT_PREFIX,
     service_account_groups,
 )
-from fakeapi.apiserver.auth.service_account_tokens import ISSUER, TokenClaims, encode_web_token
+from fakeapi.apiserver.auth.service_account_tokens import (
+    ISSUER,
+    BoundObject,
+    TokenClaims,
+    TokenRecord,
+    encode_web_token,
+)
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.builtin import TOKEN_REQUEST
 from fakeapi.apiserver.registry.generic_registry import Target
@@ -41,19 +46,21 @@ def request_token(call: RequestScope) -> Response:
     _check_metadata(call.target, metadata)
     account = call.registry.get(call.target).document()["metadata"]
     spec = _check_spec(request.get("spec") or {})
-    bound = _bound(call, spec.get("boundObjectRef"))
+    bound, claimed = _bound(call, spec.get("boundObjectRef"))
     seconds = spec["expirationSeconds"]
     sources = call.services.sources
     now = sources.now()
     private = {
         "namespace": namespace,
-        **bound,
+        **claimed,
         "serviceaccount": {"name": name, "uid": account["uid"]},
     }
     subject = f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
     claims = TokenClaims(subject, spec["audiences"], now, now + seconds, sources.uid(), private)
     token, expires = encode_web_token(claims), sources.timestamp(seconds)
-    call.services.tokens.add(token, _user(claims, account["uid"]), expires)
+    needed = (BoundObject(call.target.kind, call.target.key, account["uid"]), *bound)
+    user = _user(claims, account["uid"])
+    call.services.tokens.add(token, TokenRecord(user, expires, needed))
     account_ref = {"name": name, "namespace": namespace, "uid": account["uid"]}
     return json_response(
         201,
@@ -93,10 +100,10 @@ def _check_spec(spec: Mapping[str, Any]) -> Document:
     }
 
 
-def _bound(call: RequestScope, reference: Any) -> dict[str, Any]:
-    """Return the claims of the object to which the token is bound."""
+def _bound(call: RequestScope, reference: Any) -> tuple[tuple[BoundObject, ...], Mapping[str, Any]]:
+    """Return the object to which the token is bound, if any, and its claims."""
     if not isinstance(reference, dict):
-        return {}
+        return (), {}
     kind_name, version = reference.get("kind", ""), reference.get("apiVersion", "")
     plural = _BINDABLE.get(kind_name) if "/" not in version else None
     kind = call.services.kinds.at("", "v1", plural) if plural else None
@@ -104,12 +111,13 @@ def _bound(call: RequestScope, reference: Any) -> dict[str, Any]:
         raise bad_request(f"cannot bind token to object of type {version}, Kind={kind_name}")
     namespace = call.target.namespace if kind.namespaced else ""
     name = reference.get("name", "")
-    found = call.registry.get(replace(call.target, kind=kind, namespace=namespace, name=name))
-    document = found.document()
+    target = Target(kind, namespace, name)
+    document = call.registry.get(target).document()
     _check_bound(call.target.name, kind, document, reference)
-    claims = {kind_name.lower(): {"name": name, "uid": document["metadata"]["uid"]}}
+    bound = BoundObject(kind, target.key, document["metadata"]["uid"])
+    claims = {kind_name.lower(): {"name": name, "uid": bound.uid}}
     node = (document.get("spec") or {}).get("nodeName") if kind_name == "Pod" else None
-    return {**claims, "node": {"name": node}} if node else claims
+    return (bound,), {**claims, "node": {"name": node}} if node else claims
 
 
 def _check_bound(

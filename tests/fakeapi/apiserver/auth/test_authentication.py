@@ -11,8 +11,9 @@ from fakeapi.apiserver.auth.authentication import (
     CredentialAuthenticator,
     certificate_of,
 )
-from fakeapi.apiserver.auth.service_account_tokens import IssuedTokens
+from fakeapi.apiserver.auth.service_account_tokens import IssuedTokens, TokenRecord
 from fakeapi.apiserver.endpoints import StatusError
+from fakeapi.apiserver.store.object_store import Store
 from fakeapi.apiserver.wire.http_messages import ADMIN_USER, User
 
 JANE = User("jane", "7", ("dev",))
@@ -84,8 +85,8 @@ def test_without_authentication_every_client_is_administrator(header: str, user:
 
 def test_an_issued_token_is_valid_until_it_expires() -> None:
     now = ["2026-01-01T00:00:00Z"]
-    tokens = IssuedTokens(lambda _: now[0])
-    tokens.add("t", ROBOT, "2026-01-01T01:00:00Z")
+    tokens = IssuedTokens(lambda _: now[0], Store())
+    tokens.add("t", TokenRecord(ROBOT, "2026-01-01T01:00:00Z"))
     assert tokens.user_of("t") == ROBOT
     assert tokens.user_of("u") is None
     now[0] = "2026-01-01T01:00:00Z"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -16,7 +17,7 @@ from fakeapi.apiserver.registry.subresources.scale import selector_text
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
 from tests.builders import Document, controller_spec, manifest, pod_request
-from tests.fakeapi.api_requests import ACCOUNTS, MAPS, PODS, SETS, Ask, send
+from tests.fakeapi.api_requests import ACCOUNTS, DEFAULT, MAPS, NODES, PODS, SETS, Ask, send
 from tests.fakeapi.apiserver.endpoints.subresource_requests import requests
 from tests.properties.sampling import examples
 
@@ -157,6 +158,53 @@ def test_a_token_names_the_pod_and_node_it_is_bound_to(api: Api, ask: Ask) -> No
     assert user.extra["authentication.kubernetes.io/node-name"] == ("n",)
     other_pod = {"spec": {"boundObjectRef": {**bound, "uid": "z"}}}
     assert ask("POST", f"{ACCOUNTS}/robot/token", other_pod)[0] == 409
+
+
+def pod_of_robot(**metadata: Any) -> Document:
+    document = pod(nodeName="n", serviceAccountName="robot")
+    return document | {"metadata": document["metadata"] | metadata}
+
+
+NEEDED = [
+    ("ServiceAccount", manifest("ServiceAccount", "robot"), f"{ACCOUNTS}/robot"),
+    ("Pod", pod_of_robot(), f"{PODS}/p"),
+    ("Secret", manifest("Secret", "s"), f"{DEFAULT}/secrets/s"),
+    ("Node", manifest("Node", "n"), f"{NODES}/n"),
+]
+
+
+@pytest.mark.parametrize("loss", ["deleted", "deleted and created again", "reset"])
+@pytest.mark.parametrize(("kind", "document", "path"), NEEDED, ids=[row[0] for row in NEEDED])
+def test_a_token_ends_with_its_account_and_with_the_object_it_is_bound_to(
+    api: Api, ask: Ask, kind: str, document: Document, path: str, loss: str
+) -> None:
+    ask("POST", ACCOUNTS, {"metadata": {"name": "robot"}})
+    api.load([deepcopy(document)])
+    reference = {"kind": kind, "apiVersion": "v1", "name": document["metadata"]["name"]}
+    spec = {} if kind == "ServiceAccount" else {"boundObjectRef": reference}
+    _, request = ask("POST", f"{ACCOUNTS}/robot/token", {"spec": spec})
+    token = request["status"]["token"]
+    assert api.identify(token) is not None
+    if loss == "reset":
+        api.reset()
+    else:
+        ask("DELETE", path, {"gracePeriodSeconds": 0})
+    if loss == "deleted and created again":
+        api.load([deepcopy(document)])
+    assert api.identify(token) is None
+
+
+def test_a_token_of_a_pod_is_valid_until_a_minute_after_its_grace_period(
+    api: Api, ask: Ask
+) -> None:
+    ask("POST", ACCOUNTS, {"metadata": {"name": "robot"}})
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
+    for deleted, valid in (("2025-12-31T23:59:01Z", True), ("2025-12-31T23:58:59Z", False)):
+        api.load([pod_of_robot()])
+        _, request = ask("POST", f"{ACCOUNTS}/robot/token", {"spec": {"boundObjectRef": bound}})
+        token, uid = request["status"]["token"], ask("GET", f"{PODS}/p")[1]["metadata"]["uid"]
+        api.load([pod_of_robot(uid=uid, deletionTimestamp=deleted)])
+        assert (api.identify(token) is not None) is valid
 
 
 def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> None:
