@@ -18,7 +18,14 @@ from typing import Any, Final
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.resource_info import CustomResourceInfo
 from fakeapi.apiserver.store.object_store import Document
-from fakeapi.apiserver.wire.errors import Cause, bad_request, invalid, invalid_value, required
+from fakeapi.apiserver.wire.errors import (
+    Cause,
+    bad_request,
+    invalid,
+    invalid_value,
+    required,
+    too_long,
+)
 from policies.kubernetes.name_validation import (
     invalid_finalizer,
     invalid_label_key,
@@ -39,6 +46,7 @@ _NAME_RULE: Final = (
 _TIMESTAMP: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)", re.ASCII)
 _MAX_NAME: Final = 253
 _MAX_GENERATED_BASE: Final = 58
+MAX_ANNOTATION_BYTES: Final = 256 * 1024
 
 _JSON_TYPES: Final[tuple[tuple[type, str], ...]] = (
     (bool, "bool"),
@@ -280,6 +288,13 @@ def check_common_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Ca
         wrong = invalid_label_key(key.lower())
         if wrong:
             yield invalid_value(f"{path}.annotations", key, wrong)
+    if text_bytes(metadata.get("annotations") or {}) > MAX_ANNOTATION_BYTES:
+        yield too_long(f"{path}.annotations", MAX_ANNOTATION_BYTES)
+
+
+def text_bytes(texts: Mapping[str, str]) -> int:
+    """Return the bytes of all keys and values in UTF-8."""
+    return sum(len(text.encode()) for pair in texts.items() for text in pair)
 
 
 def check_labels(labels: Mapping[str, str], path: str) -> Iterator[Cause]:

@@ -48,7 +48,7 @@ from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.dry_run import DryRunStore, ObjectReader
 from fakeapi.apiserver.store.object_store import AlreadyExistsError, Document, Entry
 from fakeapi.apiserver.validation.immutable_fields import immutable_field_changes
-from fakeapi.apiserver.validation.object_validation import validate_object, validate_status
+from fakeapi.apiserver.validation.object_validation import validate_object, validate_subresource
 from fakeapi.apiserver.wire.errors import (
     Cause,
     StatusError,
@@ -207,8 +207,8 @@ class Registry:
             derive_update_fields(target.kind, document, old, self.store)
             changes = immutable_field_changes(target.kind, document, old)
             validate_object(target.kind, document, changes)
-        elif target.subresource == "status":
-            validate_status(target.kind, document, old)
+        else:
+            validate_subresource(target.kind, document, old)
         self._validate(target.kind, document, old)
         return self._write(target, document, old, entry.version)
 

@@ -45,6 +45,7 @@ from fakeapi.apiserver.wire.errors import (
     invalid_value,
     not_found,
     required,
+    too_long,
 )
 from fakeapi.apiserver.wire.http_messages import Request, Response, User
 from fakeapi.apiserver.wire.request_bodies import read_object
@@ -83,8 +84,7 @@ def _check(request: Request, causes: list[Cause]) -> None:
 def _manager_errors(name: str) -> list[Cause]:
     causes = []
     if len(name.encode()) > MAX_BYTES:
-        message = f"Too long: may not be more than {MAX_BYTES} bytes"
-        causes.append(Cause("FieldValueTooLong", message, _FIELD))
+        causes.append(too_long(_FIELD, MAX_BYTES))
     for character in name:
         if not character.isprintable():
             position = len(name.partition(character)[0].encode())

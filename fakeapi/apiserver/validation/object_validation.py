@@ -30,7 +30,7 @@ from fakeapi.apiserver.kinds.field_limits import (
     SUPPORTED_VALUES,
     UNIQUE,
 )
-from fakeapi.apiserver.objects.metadata import check_metadata
+from fakeapi.apiserver.objects.metadata import check_common_metadata, check_metadata
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import finalizer_warnings
 from fakeapi.apiserver.schema.structural.formats import known_format
 from fakeapi.apiserver.schema.typed_document import read_document
@@ -63,10 +63,14 @@ def validate_object(kind: ResourceInfo, document: Document, changes: Iterable[Ca
         raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
 
 
-def validate_status(kind: ResourceInfo, document: Document, old: Mapping[str, Any]) -> None:
-    """Validate a status before it is stored; raise StatusError (422) with all errors."""
+def validate_subresource(kind: ResourceInfo, document: Document, old: Mapping[str, Any]) -> None:
+    """Validate the metadata and the status that an update of a subresource stores.
+
+    Raise StatusError (422) with all errors.
+    """
     rule = STATUS_RULES.get(kind.resource)
-    causes = [*rule(document, old)] if rule is not None else []
+    causes = [*check_common_metadata(document["metadata"], "metadata")]
+    causes += rule(document, old) if rule is not None else ()
     if causes:
         raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
 

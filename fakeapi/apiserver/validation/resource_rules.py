@@ -9,6 +9,7 @@ Source: pkg/apis/*/validation/validation.go, v1.37.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from fakeapi.apiserver.wire.errors import (
     Cause,
     invalid_value,
     required,
+    too_long,
     unsupported_value,
     value_not_found,
 )
@@ -33,6 +35,7 @@ from policies.kubernetes.selectors import LabelSelector, Requirement
 Object = Mapping[str, Any]
 Rule = Callable[[Object, str], Iterator[Cause]]
 
+MAX_DATA_BYTES: Final = 1024**2
 _MISMATCH: Final = "`selector` does not match template `labels`"
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
@@ -166,8 +169,21 @@ def _data(document: Object, _path: str) -> Iterator[Cause]:
                 yield invalid_value(f"data[{key}]", key, "duplicate of key present in binaryData")
 
 
+def _config_map(config_map: Object, path: str) -> Iterator[Cause]:
+    yield from _data(config_map, path)
+    texts = sum(len((value or "").encode()) for value in (config_map.get("data") or {}).values())
+    if texts + _decoded_bytes(config_map.get("binaryData")) > MAX_DATA_BYTES:
+        yield too_long("[]", MAX_DATA_BYTES)  # upstream's name of the whole object
+
+
+def _decoded_bytes(values: Mapping[str, str] | None) -> int:
+    return sum(len(b64decode(value or "")) for value in (values or {}).values())
+
+
 def _secret(secret: Object, path: str) -> Iterator[Cause]:
     yield from _data(secret, path)
+    if _decoded_bytes(secret.get("data")) > MAX_DATA_BYTES:
+        yield too_long("data", MAX_DATA_BYTES)
     for key in _SECRET_KEYS.get(secret.get("type", ""), ()):
         if key not in (secret.get("data") or {}):
             yield required(f"data[{key}]")
@@ -271,7 +287,7 @@ NAME_RULES: Final[Mapping[str, Rule]] = {"namespaces": _namespace, _DEFINITIONS:
 RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": (_role_binding_rule("ClusterRole"),),
     "clusterroles.rbac.authorization.k8s.io": (_role,),
-    "configmaps": (_data,),
+    "configmaps": (_config_map,),
     _DEFINITIONS: (definition_errors,),
     "cronjobs.batch": (_job_template_rule("spec", "jobTemplate", "spec"), _schedule),
     "daemonsets.apps": (_workload_rule("daemonset", selector_required=False), _TEMPLATE_MOUNTS),

@@ -284,6 +284,12 @@ def too_many(path: str, count: int, most: int) -> Cause:
     return Cause("FieldValueTooMany", f"Too many: {count}: {detail}", path, detail)
 
 
+def too_long(path: str, most: int) -> Cause:
+    """Return the error of a value that may have at most ``most`` bytes."""
+    detail = f"may not be more than {most} {'byte' if most == 1 else 'bytes'}"
+    return Cause("FieldValueTooLong", f"Too long: {detail}", path, detail)
+
+
 def duplicate(path: str, value: Any) -> Cause:
     """Return the error of a value that must be unique and occurs twice."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {format_value(value)}", path)

@@ -18,6 +18,7 @@ from fakeapi.apiserver.wire.errors import (
     required,
     unsupported_value,
 )
+from fakeapi.apiserver.wire.errors import too_long as too_long_value
 from fakeapi.apiserver.wire.struct_decoder import LinkedPath, format_path
 
 NIL_PATH = "<nil>"
@@ -77,9 +78,7 @@ def missing_field(where: LinkedPath) -> SchemaError:
 
 def too_long(where: LinkedPath, most: int) -> SchemaError:
     """Return the error of a string that is too long."""
-    noun = "byte" if most == 1 else "bytes"
-    message = f"Too long: may not be more than {most} {noun}"
-    return SchemaError(Cause("FieldValueTooLong", message, path_of(where)))
+    return SchemaError(too_long_value(path_of(where), most))
 
 
 def too_many(where: LinkedPath, count: int, most: int) -> SchemaError:

@@ -60,8 +60,8 @@ async def create(http: aiohttp.ClientSession, name: str, **labels: str) -> dict[
         return orjson.loads(await answer.read())  # type: ignore[no-any-return]
 
 
-async def annotate(http: aiohttp.ClientSession, value: str) -> None:
-    patch = {"metadata": {"annotations": {"big": value}}}
+async def change(http: aiohttp.ClientSession, value: str) -> None:
+    patch = {"data": {"big": value}}
     headers = {"Content-Type": MERGE}
     async with http.patch(f"{MAPS}/a", data=orjson.dumps(patch), headers=headers):
         pass
@@ -147,7 +147,7 @@ async def test_a_client_that_stalls_loses_only_its_own_watch() -> None:
         async with http.get(MAPS, params={"watch": "1"}) as reading:
             assert await frames(reading, 1) == [("ADDED", "a")]
             for number in range(400):
-                await annotate(http, str(number) + "x" * 100_000)
+                await change(http, str(number) + "x" * 100_000)
                 assert await frames(reading, 1) == [("MODIFIED", "a")]
         received = await asyncio.to_thread(_drain_until, stalled, b"\r\n0\r\n\r\n")
     assert b'"ERROR"' not in received
@@ -164,7 +164,7 @@ async def test_a_client_that_stalls_for_too_long_is_cut_off() -> None:
             number = 0
             while server.watchers or not number:
                 number += 1
-                await annotate(http, str(number) + "x" * 1_000_000)
+                await change(http, str(number) + "x" * 1_000_000)
 
 
 class FaultyApi(Api):
