@@ -146,7 +146,7 @@ def serve_fakeapi(
         bool, typer.Option("--tls", help="Serve HTTPS; the kubeconfig has a client certificate.")
     ] = False,
     token: Annotated[
-        str, typer.Option("--token", metavar="T", help="Require credentials; T is a valid token.")
+        str, typer.Option("--token", metavar="T", help="With --tls: T is the administrator's token.")
     ] = "",
     rbac: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--rbac", help="Enforce RBAC.")
@@ -165,6 +165,8 @@ def serve_fakeapi(
 ) -> None:
     """Serve a Kubernetes API from this process."""
     services = dict(_read_service(text) for text in service or ())
+    if token and not tls:
+        raise ConfigError("--token: clients send tokens over TLS only; expected --tls as well")
     try:
         script = read_component_file("--kubelet", kubelet, "kubelet", run)
         configuration = read_component_file(

@@ -266,9 +266,9 @@ class FakeCluster(ServedCluster):
     list (UnknownComponentError for others). Without ``clock`` the cluster uses the host's time
     until :attr:`clock` is paused or moved. ``port`` 0 picks a free port. ``history`` is how many
     events of a resource can be replayed. ``tls`` requires the extra of that name
-    (MissingExtraError). ``token`` is the administrator's, ``tokens`` are other users'; with TLS or
-    any token, clients without credentials are rejected. ``rbac``: the roles and bindings in the
-    store are enforced, and clients without credentials are ``system:anonymous``, as upstream.
+    (MissingExtraError); clients without credentials are rejected. ``token`` is the administrator's,
+    ``tokens`` are other users'; both need ``tls`` (ValueError). ``rbac``: the roles and bindings in
+    the store are enforced, and clients without credentials are ``system:anonymous``, as upstream.
     ``bootstrap``: the server has the objects that kube-apiserver creates for itself, such as the
     Service ``kubernetes`` and the default ClusterRoles.
     ``release`` is the Kubernetes release that the server reports (ReleaseError).

@@ -212,7 +212,7 @@ class Api:
         return self._discovery.answer(request) or serve_openapi(self.kinds, request)
 
     def _answer(self, request: Request) -> Response | Watch:
-        user = self._authorized(request)
+        user = self.authorize(request)
         if request.method == "GET":
             found = self._discover(request) or self.node_proxy.serve(request, self.store)
             if found is not None:
@@ -241,7 +241,7 @@ class Api:
         answer = serve_converted(kinds, target, request, serve)
         return face.for_kind(target.kind).convert(_with_deprecation_warning(target.kind, answer))
 
-    def _authorized(self, request: Request) -> User:
+    def authorize(self, request: Request) -> User:
         """Return the acting user; raise StatusError (403) if the request is not allowed."""
         user = request.impersonated or request.user
         if isinstance(self.authorizer, AlwaysAllow):

@@ -1,6 +1,6 @@
 """Client access: without credentials, with a bearer token, or with a client certificate over TLS.
 
-Plain HTTP requires no credentials. TLS uses a certificate authority that is kept in memory; the
+Plain HTTP requires no credentials, and tokens need TLS. TLS uses a certificate authority that is kept in memory; the
 kubeconfig contains its certificate, and the client certificate of the administrator (or the token,
 if there is one). If credentials are required, requests without any are rejected unless
 ``anonymous_user`` is set, as upstream does when every authenticated user may do everything.
@@ -77,6 +77,11 @@ class ClientAccess:
     token: str = ""
     tokens: Mapping[str, User] = field(default_factory=dict)
     anonymous_user: User | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse tokens without TLS (ValueError): kubectl and client-go would not send them."""
+        if self.tls is None and (self.token or self.tokens):
+            raise ValueError("clients send tokens over TLS only; expected tls as well")
 
     def authenticator(self, issued_tokens: TokenLookup) -> Authenticator:
         """Return the authenticator; ``issued_tokens`` looks up tokens that the server issued."""

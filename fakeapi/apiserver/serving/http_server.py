@@ -7,7 +7,8 @@
 - A connection without a complete request head for ``IDLE_SECONDS`` is closed, a body that takes
   longer than ``BODY_SECONDS`` is rejected (504), and heads are limited to 1 MiB, as upstream.
 - The client's certificate or token identifies the user (see
-  :mod:`fakeapi.apiserver.auth.authentication`).
+  :mod:`fakeapi.apiserver.auth.authentication`). The management API needs the same credentials, and
+  with RBAC the right to the verb on its path (``get`` on ``/_fakeapi/export``).
 - ``POST /_fakeapi/fork`` starts another server on a free port; it ends with this one.
 - Responses of more than 128 KiB are compressed at the fastest level for clients that accept gzip,
   in a thread, so that other requests are served meanwhile.
@@ -230,6 +231,7 @@ class Server:
         return await self._calls.run(lambda: self._api.handle(request))
 
     async def _manage(self, request: Request) -> Response:
+        self._api.authorize(request)
         forking, order = requested_fork(request), parse_clock_request(request)
         if forking is not None and self._fork is not None:
             return await self._serve_fork(self._fork(forking))

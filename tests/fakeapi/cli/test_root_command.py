@@ -250,6 +250,7 @@ ERRORS: list[tuple[str, str]] = [
     ("demo --speed 0", "--speed: 0; expected a number above 0, at most 10"),
     ("demo --speed 1e9", "--speed: 1e+09; expected a number above 0, at most 10"),
     ("fakeapi --port 0 --load VIP.yaml", "VIP.yaml: cannot be read: No such file or directory"),
+    ("fakeapi --token t", "--token: clients send tokens over TLS only; expected --tls as well"),
     ("fakeapi --service tools", "--service: 'tools'; expected NAMESPACE/NAME=https://HOST[:PORT]"),
     ("fakeapi --service a/b=http://c", "--service: 'a/b=http://c'; expected NAMESPACE/NAME=https"),
 ]

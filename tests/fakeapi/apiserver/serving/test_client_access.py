@@ -86,10 +86,17 @@ async def test_a_client_certificate_of_another_authority_is_refused(secure: Fake
 
 
 async def test_tokens_are_known_and_others_refused() -> None:
-    async with FakeCluster(token="secret", tokens={"janes": User("jane")}) as cluster:
-        statuses = [(await get(cluster.url, token=t))[0] for t in ("secret", "janes", "nope", "")]
-        assert statuses == [200, 200, 401, 401]
+    async with FakeCluster(tls=True, token="secret", tokens={"janes": User("jane")}) as cluster:
+        tls = read_admin_credentials(cluster.kubeconfig_path).tls
+        tokens = ("secret", "janes", "nope", "")
+        assert [(await get(cluster.url, tls, t))[0] for t in tokens] == [200, 200, 401, 401]
         assert (await cluster.client.list(NODES, bytes)).items == []
+
+
+@pytest.mark.parametrize("options", [{"token": "secret"}, {"tokens": {"janes": User("jane")}}])
+def test_tokens_need_tls(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="over TLS only; expected tls"):
+        FakeCluster(**options)
 
 
 async def test_a_fork_accepts_the_same_clients(secure: FakeCluster) -> None:
@@ -122,13 +129,15 @@ def test_a_cluster_in_a_process_supports_tls() -> None:
 
 async def test_rbac_is_enforced_on_request() -> None:
     jane = User("jane", groups=("dev",))
-    async with FakeCluster(token="admin", tokens={"janes": jane}, rbac=True) as cluster:
-        statuses = [(await get(cluster.url, token=t))[0] for t in ("admin", "janes", "")]
+    options: dict[str, Any] = {"tls": True, "token": "admin", "tokens": {"janes": jane}}
+    async with FakeCluster(**options, rbac=True) as cluster:
+        tls = read_admin_credentials(cluster.kubeconfig_path).tls
+        statuses = [(await get(cluster.url, tls, t))[0] for t in ("admin", "janes", "")]
         assert statuses == [200, 403, 403]
-        _, refusal = await get(cluster.url)
+        _, refusal = await get(cluster.url, tls)
         assert refusal["message"].startswith('nodes is forbidden: User "system:anonymous" cannot')
         async with cluster.fork() as fork:
-            assert (await get(fork.url, token="janes"))[0] == 403
+            assert (await get(fork.url, tls, "janes"))[0] == 403
 
 
 async def test_an_issued_token_authenticates_its_account(tmp_path: Path) -> None:
