@@ -146,7 +146,7 @@ def serve_fakeapi(
         bool, typer.Option("--tls", help="Serve HTTPS; the kubeconfig has a client certificate.")
     ] = False,
     token: Annotated[
-        str, typer.Option("--token", metavar="T", help="With --tls: T is the administrator's token.")
+        str, typer.Option("--token", metavar="T", help="The administrator's token; needs --tls.")
     ] = "",
     rbac: Annotated[  # noqa: FBT002 - a flag of the command line
         bool, typer.Option("--rbac", help="Enforce RBAC.")

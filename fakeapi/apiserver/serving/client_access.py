@@ -1,9 +1,10 @@
 """Client access: without credentials, with a bearer token, or with a client certificate over TLS.
 
-Plain HTTP requires no credentials, and tokens need TLS. TLS uses a certificate authority that is kept in memory; the
-kubeconfig contains its certificate, and the client certificate of the administrator (or the token,
-if there is one). If credentials are required, requests without any are rejected unless
-``anonymous_user`` is set, as upstream does when every authenticated user may do everything.
+Plain HTTP requires no credentials, and tokens need TLS. TLS uses a certificate authority that is
+kept in memory; the kubeconfig contains its certificate, and the client certificate of the
+administrator (or the token, if there is one). If credentials are required, requests without any are
+rejected unless ``anonymous_user`` is set, as upstream does when every authenticated user may do
+everything.
 """
 
 from __future__ import annotations
