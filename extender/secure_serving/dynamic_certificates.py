@@ -2,7 +2,9 @@
 
 A certificate is validated by a handshake in memory, with a client that trusts only this
 certificate. So a certificate in use is known to be readable, to match its key, and to be valid for
-serving. The client also yields the validity period, which Python's ssl returns for a peer only.
+serving. The client also yields the validity period and the names, which Python's ssl returns for a
+peer only. Go's clients, kube-scheduler among them, ignore the common name, so a certificate without
+a DNS name or an IP address in its subject alternative names is refused.
 
 Kubernetes replaces mounted files by renaming one symlink; other tools rename or overwrite files. So
 the contents of the files are compared every ten seconds, as apiserver's dynamiccertificates does.
@@ -17,7 +19,7 @@ import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -30,6 +32,7 @@ EXPIRY_WARNING_SECONDS: Final = 7 * 86400.0
 # X509_V_FLAG_NO_CHECK_TIME: the validity period is compared with our own clock.
 _ANY_TIME: Final = 0x200000
 _MAX_HANDSHAKE_STEPS: Final = 10
+_HOST_KINDS: Final = frozenset({"DNS", "IP Address"})
 _EXPECTED: Final = "expected a certificate chain in PEM, the server's first, and its key"
 
 
@@ -119,11 +122,14 @@ def _validity(context: ssl.SSLContext, tls: TlsConfig) -> tuple[int, int]:
     except OSError as error:
         place = f"tls.certificate: {tls.certificate}"
         raise CertificateError(f"{place}: {_error_reason(error)}; {_EXPECTED}") from None
+    if not _HOST_KINDS.intersection(kind for kind, _ in certificate.get("subjectAltName", ())):
+        problem = "has no subject alternative name; expected a DNS name or an IP address"
+        raise CertificateError(f"tls.certificate: {tls.certificate}: {problem}")
     begins, ends = (str(certificate[name]) for name in ("notBefore", "notAfter"))
     return ssl.cert_time_to_seconds(begins), ssl.cert_time_to_seconds(ends)
 
 
-def _handshake_in_memory(context: ssl.SSLContext, trusted_file: str) -> dict[str, object]:
+def _handshake_in_memory(context: ssl.SSLContext, trusted_file: str) -> dict[str, Any]:
     """Return the server certificate that a client receives, as Python decodes it. Raise OSError."""
     client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client_context.check_hostname = False

@@ -10,6 +10,7 @@ import pytest
 
 from extender.config.component_config import TlsConfig
 from extender.secure_serving.self_signed import CertificateAuthority, KeyPair
+from tests.faults.short_lived_certificates import Pair
 
 YEAR_SECONDS = 365 * 86400
 
@@ -33,7 +34,7 @@ class TlsFiles:
         """Return the configuration of the files, with client certificates."""
         return TlsConfig(self.tls.certificate, self.tls.key, str(self.folder / "data" / "ca.crt"))
 
-    def mount(self, version: str, pair: KeyPair, key: bytes | None = None) -> None:
+    def mount(self, version: str, pair: KeyPair | Pair, key: bytes | None = None) -> None:
         """Replace all files at once."""
         folder = self.folder / version
         folder.mkdir()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
@@ -18,6 +19,7 @@ from extender.secure_serving.dynamic_certificates import (
 from extender.secure_serving.self_signed import KeyPair
 from tests.extender.conftest import HandClock
 from tests.extender.secure_serving.conftest import YEAR_SECONDS, TlsFiles
+from tests.faults.short_lived_certificates import self_signed
 
 
 def clock_at(seconds: float) -> HandClock:
@@ -86,6 +88,28 @@ def test_a_client_certificate_is_not_valid_for_serving(files: TlsFiles) -> None:
     both = str(files.folder / "other.pem")
     with pytest.raises(CertificateError, match="is not valid for serving: "):
         load_serving_certificate(TlsConfig(both, both), time.time())
+
+
+NAMES: dict[str, tuple[x509.GeneralName, ...]] = {
+    "none": (),
+    "a URI": (x509.UniformResourceIdentifier("https://127.0.0.1"),),
+    "a mail address": (x509.RFC822Name("admin@example.com"),),
+}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_a_certificate_without_a_host_in_its_alternative_names_is_refused(
+    files: TlsFiles, names: tuple[x509.GeneralName, ...]
+) -> None:
+    now = time.time()
+    nameless = self_signed(now - 60, now + 60, names=names)
+    reloader = reloader_of(files)
+    files.mount("nameless", nameless)
+    problem = "tls.crt: has no subject alternative name; expected a DNS name or an IP address"
+    with pytest.raises(CertificateError, match=problem):
+        load_serving_certificate(files.mutual, now)
+    reloader.reload()
+    assert problem in reloader.error
 
 
 @pytest.mark.parametrize(
