@@ -19,6 +19,7 @@ import msgspec
 import yaml
 from msgspec import inspect
 
+from extender.kube.decoders.yaml_loader import BoundedLoader
 from policies.kubernetes.integers import parse_integer
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
     Raise ConfigFileError.
     """
     try:
-        loader = yaml.CSafeLoader(path.read_bytes().decode("utf-8-sig"))
+        loader = BoundedLoader(path.read_bytes().decode("utf-8-sig"))
         node = loader.get_single_node()
         if node is None:
             return None, ()

@@ -26,6 +26,7 @@ from extender.kube.decoders.typed_decoder import (
     tolerant_decoder,
     with_field_path,
 )
+from extender.kube.decoders.yaml_loader import BoundedLoader
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ _headers = msgspec.json.Decoder(_Header)
 _lines = msgspec.json.Decoder(msgspec.Raw)
 
 
-class _Loader(yaml.CSafeLoader):
+class _Loader(BoundedLoader):
     """YAML as Kubernetes reads it: timestamps stay strings."""
 
 

@@ -30,6 +30,7 @@ import yaml
 from msgspec import Struct
 
 from extender.kube.decoders.kubelet_config import KubeletConfig
+from extender.kube.decoders.yaml_loader import load_document
 from fakeapi.controlplane.kubelet.scripts import (
     AMOUNTS,
     ContainerScript,
@@ -202,7 +203,7 @@ def script_error(annotations: Mapping[str, str] | None, parse: Callable[[str], o
 
 def _read(text: str | bytes, shape: type[T]) -> T:
     try:
-        found = yaml.load(text, yaml.CSafeLoader)
+        found = load_document(text)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ScriptError(f"neither YAML nor JSON: {' '.join(str(error).split())}") from None
     try:

@@ -34,6 +34,7 @@ from extender.config.plugin_args import (
     filter_settings,
 )
 from extender.kube.decoders.typed_decoder import FieldError
+from extender.kube.decoders.yaml_loader import load_document
 from fakeapi.controlplane.scheduler.configuration import (
     ConfigurationSource,
     ExtenderConfig,
@@ -126,7 +127,7 @@ def load_scheduler_configuration(
 
 def _decode(document: ConfigurationSource) -> _ConfigurationFile:
     try:
-        parsed = yaml.safe_load(document) if isinstance(document, str | bytes) else document
+        parsed = load_document(document) if isinstance(document, str | bytes) else document
         return msgspec.convert(parsed, _ConfigurationFile)
     except yaml.YAMLError as error:
         raise SchedulerConfigError(f"not YAML: {' '.join(str(error).split())}") from None
