@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from policies.kubernetes.integers import parse_integer
 from policies.kubernetes.quantity import parse_quantity
+from policies.kubernetes.regular_expressions import compile_pattern
 
 
 class CelQuantity(NamedTuple):
@@ -35,9 +36,6 @@ UNKNOWN: Final = Unknown()
 
 Value: TypeAlias = "str | int | bool | CelQuantity | CelVersion | Unknown | tuple[Value, ...]"
 
-_PLAIN_PATTERN: Final = re.compile(
-    r"(?:[\w \-:/,=@#%&~<>.*+?|^$]|\\[.\-+*?|()\[\]\\/dws])*", re.ASCII
-)
 _VERSION_PARTS: Final = 3
 _VERSION: Final = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)", re.ASCII)
 
@@ -93,15 +91,6 @@ def _of_texts(function: Callable[[str, str], bool]) -> Callable[[Value, Value], 
     return call
 
 
-def _matches(text: Value, pattern: Value) -> Value:
-    # Only patterns that mean the same in RE2 and in Python.
-    if not isinstance(text, str) or not isinstance(pattern, str):
-        return UNKNOWN
-    if _PLAIN_PATTERN.fullmatch(pattern) is None:
-        return UNKNOWN
-    return re.search(pattern, text, re.ASCII) is not None
-
-
 def _quantity(text: Value) -> Value:
     return CelQuantity(parse_quantity(text)) if isinstance(text, str) else UNKNOWN
 
@@ -134,7 +123,7 @@ METHODS: Final[dict[str, Callable[..., Value]]] = {
     "startsWith": _of_texts(str.startswith),
     "endsWith": _of_texts(str.endswith),
     "contains": _of_texts(str.__contains__),
-    "matches": _matches,
+    "matches": _of_texts(lambda text, pattern: compile_pattern(pattern).matches(text)),
     "lowerAscii": _lower,
 }
 """Methods by name; those that compare are of quantities and versions."""

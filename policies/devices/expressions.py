@@ -34,7 +34,6 @@ from policies.devices.cel_functions import (
 )
 from policies.kubernetes.devices import AttributeType, Device
 from policies.kubernetes.integers import parse_integer
-from policies.kubernetes.quantity import QuantityError
 
 Evaluate: TypeAlias = "Callable[[str, Device], Value]"
 
@@ -270,7 +269,7 @@ def _apply(function: Callable[..., Value], operands: Sequence[Evaluate]) -> Eval
             return UNKNOWN
         try:
             return function(*values)
-        except (TypeError, QuantityError, re.error):
+        except (TypeError, ValueError):
             return UNKNOWN
 
     return evaluate

@@ -21,11 +21,13 @@ from fakeapi.apiserver.schema.cel.field_references import (
 from fakeapi.apiserver.schema.cel.kubernetes_functions import FUNCTIONS
 from fakeapi.apiserver.schema.cel.parser import (
     ENGINE,
+    MATCHES,
     MISSING,
     OPTIONAL_FIELD,
     expand_optional_syntax,
     is_installed,
     macro_depth,
+    replace_matches,
     tokenize,
 )
 from fakeapi.apiserver.schema.cel.values import with_metadata
@@ -64,9 +66,10 @@ class Expression:
         self.uses_old = any(t.kind == "name" and t.text == "oldSelf" for t in tokens)
         self._depth = macro_depth(tokens)
         try:
-            self._program = ENGINE.compile(expand_optional_syntax(source))
+            self._program = ENGINE.compile(replace_matches(expand_optional_syntax(source)))
         except ValueError as error:
-            raise ExpressionError(_parse_error(str(error))) from None
+            message = str(error).replace(MATCHES, "matches")
+            raise ExpressionError(_parse_error(message)) from None
 
     def cost(self, value: Any) -> int:
         """Return the cost of an evaluation for a value. Raise CostError above the limit."""

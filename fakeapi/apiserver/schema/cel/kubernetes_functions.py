@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-from fakeapi.apiserver.schema.cel.parser import ENGINE, OPTIONAL_FIELD, optional_field
-from fakeapi.apiserver.schema.structural.formats import FORMATS, compile_pattern, is_uri, parses
+from fakeapi.apiserver.schema.cel.parser import ENGINE, MATCHES, OPTIONAL_FIELD, optional_field
+from fakeapi.apiserver.schema.structural.formats import FORMATS, is_uri, parses
 from policies.kubernetes.name_validation import (
     invalid_dns1035_label,
     invalid_dns_label,
@@ -27,11 +27,12 @@ from policies.kubernetes.name_validation import (
     invalid_label_value,
     invalid_subdomain,
 )
+from policies.kubernetes.regular_expressions import compile_pattern
 
 Function = Callable[..., Any]
 
 _QUANTITY: Final = re.compile(
-    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d{1,3}))?", re.ASCII
+    r"([+-]?(?:\d++\.?\d*+|\.\d++))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d{1,3}))?", re.ASCII
 )
 _SEMVER: Final = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([\w.-]+))?(?:\+[\w.-]+)?", re.ASCII
@@ -82,13 +83,15 @@ def _includes(values: Any, value: Any) -> bool:
 
 
 def _find(text: str, pattern: str) -> str:
-    match = compile_pattern(pattern).search(text)
-    return match[0] if match else ""
+    return next(iter(compile_pattern(pattern).find_all(text, 1)), "")
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match[0] for match in compile_pattern(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
+    return compile_pattern(pattern).find_all(text, None if limit < 0 else limit)
+
+
+def _matches(text: str, pattern: str) -> bool:
+    return compile_pattern(pattern).matches(text)
 
 
 def _url(text: str) -> str:
@@ -297,6 +300,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "sum": _sum,
     "url": _url,
     "validate": _validate,
+    MATCHES: _matches,
     OPTIONAL_FIELD: optional_field,
     **{f"format.{name}": (lambda name=name: _FORMAT + name) for name in _CHECKS},
 }

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, Final
 
 _TOKEN: Final = re.compile(
@@ -95,6 +96,24 @@ def is_installed() -> bool:
 
 
 OPTIONAL_FIELD: Final = "optional_field"
+
+
+MATCHES: Final = "MATCHES"
+"""The name of ``matches`` with Go's syntax; the library's own has Rust's.
+
+It has the same length, so columns in errors of the compiler are right.
+"""
+
+
+def replace_matches(expression: str) -> str:
+    """Return an expression that calls ``MATCHES`` instead of ``matches``."""
+    parts, end = [], 0
+    tokens = tokenize(expression)
+    for token, following in pairwise(tokens):
+        if (token.kind, token.text, following.text) == ("name", "matches", "("):
+            parts += [expression[end : token.start], MATCHES]
+            end = token.start + len(MATCHES)
+    return "".join((*parts, expression[end:]))
 
 
 def expand_optional_syntax(expression: str) -> str:

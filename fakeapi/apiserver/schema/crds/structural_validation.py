@@ -21,7 +21,6 @@ from fakeapi.apiserver.schema.structural.embedded_objects import (
     embedded_errors,
     embedded_object_finder,
 )
-from fakeapi.apiserver.schema.structural.formats import compile_pattern
 from fakeapi.apiserver.schema.structural.pruning_and_defaulting import prune
 from fakeapi.apiserver.schema.structural.schema_errors import SchemaErrors, causes_of
 from fakeapi.apiserver.schema.structural.schema_tree import ABSENT, META_FIELDS, Json, SchemaNode
@@ -29,6 +28,7 @@ from fakeapi.apiserver.schema.structural.schema_validator import compile_validat
 from fakeapi.apiserver.wire.errors import Cause, forbidden_field, invalid_value, required
 from fakeapi.apiserver.wire.raw_json import json_equal
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
+from policies.kubernetes.regular_expressions import compile_pattern
 
 ROOT: Final = "root"
 ITEM: Final = "item"

@@ -1,12 +1,9 @@
-r"""Formats (``format: ipv4`` and others) and patterns of strings.
+"""Formats of strings: ``format: ipv4`` and others.
 
-Formats that are not in the table are ignored, as upstream ignores them. Patterns are Go's RE2,
-translated for Python's ``re``: in Python, ``$`` also matches before a final line break, and classes
-like ``\d`` match all of Unicode. ``\z`` becomes ``\Z``, and POSIX classes are expanded. Syntax that
-Python cannot express (``\pL`` and similar) is rejected as an invalid regular expression.
+Formats that are not in the table are ignored, as upstream ignores them.
 
 Sources: k8s.io/kube-openapi/pkg/validation/strfmt, k8s.io/apiextensions-apiserver/pkg/apiserver/
-validation/formats.go, https://github.com/google/re2/wiki/Syntax.
+validation/formats.go.
 """
 
 from __future__ import annotations
@@ -21,16 +18,18 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from policies.kubernetes.duration import parse_duration
+from policies.kubernetes.integers import parse_integer
 from policies.kubernetes.name_validation import invalid_dns_label, invalid_subdomain
 
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UUID: Final = r"[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{}[0-9a-f]{{3}}-?{}[0-9a-f]{{3}}-?[0-9a-f]{{12}}"
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(z|[+-]\d\d:\d\d)", re.ASCII)
-_WORDY_DURATION: Final = re.compile(
-    r"(\d+)\s*(ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|"
-    r"s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?)",
-    re.ASCII | re.IGNORECASE,
+_DURATION_PART: Final = r"([0-9]++)\s*+([A-Za-zµ]++)\s*+"
+_WORDY_DURATION: Final = re.compile(rf"\s*+(?:{_DURATION_PART})++", re.ASCII)
+_TIME_UNIT: Final = re.compile(
+    r"ns|nano.*|us|µs|micro.*|ms|milli.*|s|sec.*|m|min.*|h|hr|hour.*|d|day.*|w|wk|week.*",
+    re.IGNORECASE,
 )
 _HOST: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9-]{1,63}")
 
@@ -107,7 +106,13 @@ def _is_base64(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    return _WORDY_DURATION.search(text) is not None or parses(parse_duration)(text)
+    if parses(parse_duration)(text):
+        return True
+    if _WORDY_DURATION.fullmatch(text) is None:
+        return False
+    parts = re.findall(_DURATION_PART, text, re.ASCII)
+    are_integers = all(parse_integer(number) is not None for number, _ in parts)
+    return are_integers and any(_TIME_UNIT.fullmatch(unit) for _, unit in parts)
 
 
 def _digits(text: str) -> str:
@@ -181,44 +186,3 @@ def known_format(schema: Mapping[str, Any]) -> str:
     if kind in ("", "string"):
         return name if name.replace("-", "") in FORMATS else ""
     return name if name in _NUMBERS.get(kind, ()) else ""
-
-
-_POSIX: Final = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "digit": "0-9",
-    "lower": "a-z",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\t\n\v\f\r ",
-    "upper": "A-Z",
-    "word": r"0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
-_PIECE: Final = re.compile(r"\\.|\[:(\w+):\]|\[\^?\]?|\]|\$|.", re.DOTALL)
-
-
-@lru_cache(maxsize=4096)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a compiled pattern, from a cache. Raise ValueError if it is invalid."""
-    try:
-        return re.compile(_translated(pattern), re.ASCII)
-    except re.error as error:
-        raise ValueError(f"error parsing regexp: {error}") from None
-
-
-def _translated(pattern: str) -> str:
-    parts = []
-    inside = False
-    multiline = "(?m" in pattern
-    for match in _PIECE.finditer(pattern):
-        piece = match[0]
-        if match[1] is not None and inside:
-            piece = _POSIX.get(match[1], piece)
-        elif piece.startswith("[") and not inside:
-            inside = True
-        elif piece == "]":
-            inside = False
-        elif piece == "\\z" or (piece == "$" and not inside and not multiline):
-            piece = r"\Z"
-        parts.append(piece)
-    return "".join(parts)

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.structural.formats import FORMATS, compile_pattern, known_format
+from fakeapi.apiserver.schema.structural.formats import FORMATS, known_format
 from fakeapi.apiserver.schema.structural.schema_errors import (
     SchemaErrors,
     invalid_in_quantifier,
@@ -26,6 +26,7 @@ from fakeapi.apiserver.schema.structural.schema_errors import (
 )
 from fakeapi.apiserver.schema.structural.schema_tree import Json
 from fakeapi.apiserver.wire.struct_decoder import LinkedPath
+from policies.kubernetes.regular_expressions import compile_pattern
 
 Check = Callable[[Any, Any, LinkedPath, SchemaErrors], int]
 """A check: (value, old value or ABSENT, its path, errors to add to) -> number of passed checks."""
@@ -138,14 +139,15 @@ def text_checks(schema: Json) -> list[Check]:
 
 def _text(schema: Json) -> Check:
     most, least, pattern = (schema.get(name) for name in ("maxLength", "minLength", "pattern"))
-    compiled = compile_pattern(pattern) if pattern else None
+    if pattern:
+        compile_pattern(pattern)
 
     def check(value: str, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         if most is not None and len(value) > most:
             faults.append(too_long(where, most))
         elif least is not None and len(value) < least:
             faults.append(rule_error(where, value, f"should be at least {least} chars long"))
-        elif compiled is not None and compiled.search(value) is None:
+        elif pattern and not compile_pattern(pattern).matches(value):
             faults.append(rule_error(where, value, f"should match '{pattern}'"))
         return 0
 

@@ -129,7 +129,7 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
         f"{SPEC}.properties[name].pattern",
         (
             'Invalid value: "(": must be a valid regular expression, but isn\'t: error parsing '
-            "regexp: missing ), unterminated subpattern at position 0"
+            "regexp: missing closing ): `(`"
         ),
     ),
     "metadata with labels": (
