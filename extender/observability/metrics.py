@@ -20,8 +20,32 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 UNKNOWN: Final = "unknown"
 """The verb label of calls to an unknown path."""
 
+OTHER: Final = "other"
+"""The label value of all texts beyond the limit of a label."""
+
+_MAX_NAMESPACES: Final = 200
+_MAX_PRIORITY_CLASSES: Final = 20
+
 _ERROR_STATUSES: Final = (400, 408, 413, 500, 503)
 """The error statuses of a call; a call of an unknown verb gets 404 in place of 200."""
+
+
+class LimitedLabel:
+    """A label whose values come from the cluster: the first ``limit`` texts have series.
+
+    All others are counted together as ``OTHER``, so that nobody who creates objects can make the
+    process and Prometheus keep any number of series.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._texts: set[str] = set()
+
+    def value(self, text: str) -> str:
+        """Return the value of the label for a text."""
+        if len(self._texts) < self._limit:
+            self._texts.add(text)
+        return text if text in self._texts else OTHER
 
 
 class Metrics:
@@ -67,6 +91,8 @@ class Metrics:
         self.by_class = self._counter(
             "victims_by_class", "Pods named as victims", "namespace", "priority_class"
         )
+        self._namespaces = LimitedLabel(_MAX_NAMESPACES)
+        self._priority_classes = LimitedLabel(_MAX_PRIORITY_CLASSES)
         self.rejected = self._counter(
             "rejected_nodes", "Rejected nodes by reason; a node can have several", "verb", "reason"
         )
@@ -135,7 +161,8 @@ class Metrics:
             return
         self.victims.inc(len(answer.named_candidate.victims.pods))
         for pod in answer.named_candidate.victims.pods:
-            self.by_class.labels(pod.namespace, pod.priority_class).inc()
+            namespace = self._namespaces.value(pod.namespace)
+            self.by_class.labels(namespace, self._priority_classes.value(pod.priority_class)).inc()
         self.violations.inc(answer.named_candidate.victims.violations)
         self.spared.inc(len(answer.named_candidate.spared))
 

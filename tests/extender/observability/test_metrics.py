@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Final
@@ -19,9 +20,9 @@ from extender.server.service import Service
 from fakeapi.testing.fake_cluster import FakeCluster
 from policies.preemption.filtering.status import Code
 from policies.preemption.reference_engine import ReferenceEngine
-from tests.builders import node, pod_json
+from tests.builders import node, pod, pod_json
 from tests.commands import ROOT, serving
-from tests.extender.conftest import HandClock, filter_body, live_cluster, served
+from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body, served
 
 ALERTS: Final = ROOT / "deploy/kustomize/components/monitoring/prometheusrule.yaml"
 OPERATIONS: Final = ROOT / "docs/operations.md"
@@ -160,3 +161,26 @@ async def test_counters_add_to_earlier_values() -> None:
         assert was.keys() == is_now.keys()
         assert sum(was.values()) == 0.0
         assert sum(is_now.values()) == added
+
+
+@pytest.mark.parametrize(
+    ("label", "texts", "series_of_their_own"),
+    [("namespace", 230, 200), ("priority_class", 30, 20)],
+    ids=["namespaces", "priority classes"],
+)
+async def test_texts_beyond_the_limit_of_a_label_are_counted_together(
+    label: str, texts: int, series_of_their_own: int
+) -> None:
+    victims = [
+        pod(f"web-{n}", on="node-1", cpu="1", **{label: f"text-{n:03}"}) for n in range(texts)
+    ]
+    cluster = live_cluster(node("node-1", cpu=str(texts), pods=texts), *victims)
+    async with served(cluster) as extender:
+        asking = pod_json("vip", cpu=str(texts), priority=10)
+        await extender.post("/preempt", preempt_body(asking, node_1=[v.uid for v in victims]))
+        counted = series((await extender.get("/metrics")).text, "reprieve_victims_by_class_total")
+    values = Counter[str]()
+    for labels, number in counted.items():
+        values[dict(labels)[label]] += int(number)
+    assert values.pop("other") == texts - series_of_their_own
+    assert list(values.values()) == [1] * series_of_their_own
