@@ -118,7 +118,8 @@ class Discovery:
         return self._documents[name]
 
     def _paths(self) -> Document:
-        paths = ["/api", "/apis", "/version", "/openapi/v3"]
+        paths = ["/api", "/apis", "/metrics", "/version", "/openapi/v3"]
+        paths += ["/.well-known/openid-configuration", "/openid/v1/jwks"]
         for group, versions in self._groups.items():
             root = f"/apis/{group}" if group else "/api"
             paths += [root, *(f"{root}/{version}" for version in versions)]

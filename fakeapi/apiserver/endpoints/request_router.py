@@ -29,9 +29,10 @@ from fakeapi.apiserver.auth.authorization import (
     forbidden_request,
 )
 from fakeapi.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
-from fakeapi.apiserver.auth.service_account_tokens import IssuedTokens
+from fakeapi.apiserver.auth.service_account_tokens import ISSUER, IssuedTokens
 from fakeapi.apiserver.discovery.api_groups import Discovery
 from fakeapi.apiserver.discovery.openapi import serve_openapi
+from fakeapi.apiserver.discovery.server_information import ServerInformation, serve_information
 from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
 from fakeapi.apiserver.endpoints.access_reviews import REVIEWS
 from fakeapi.apiserver.endpoints.alternate_versions import serve_converted
@@ -114,6 +115,7 @@ class Api:
         self.identify: IdentifyToken = self.tokens.user_of
         self._sources = sources
         self.release = release
+        self._information = ServerInformation(release, ISSUER)
         self._initial_objects: list[Document] = []
         self.ensure_initial_objects()
         self._discovery = Discovery(self.kinds, release)
@@ -209,7 +211,11 @@ class Api:
     def _discover(self, request: Request) -> Response | None:
         if self._discovery.kinds is not self.kinds:
             self._discovery = Discovery(self.kinds, self.release)
-        return self._discovery.answer(request) or serve_openapi(self.kinds, request)
+        return (
+            self._discovery.answer(request)
+            or serve_openapi(self.kinds, request)
+            or serve_information(request, self.store, self.kinds, self._information)
+        )
 
     def _answer(self, request: Request) -> Response | Watch:
         user = self.authorize(request)
