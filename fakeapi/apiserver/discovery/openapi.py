@@ -8,9 +8,9 @@ cache a document at that address for ever.
 Documents are built from the archive and from CustomResourceDefinitions on first use, and kept as
 bytes. Kinds without a schema are described as objects with any fields.
 
-Version 2 is a document without definitions. ``kubectl`` reads it where version 3 has no answer (a
-``List``, a kind that is not served), and skips its own check of kinds that it does not find there;
-without any document it would fail.
+Version 2 (:mod:`fakeapi.apiserver.discovery.openapi_v2`) is one document of all kinds. ``kubectl``
+before 1.27 reads it, and later releases do where version 3 has no answer (a ``List``, a kind that
+is not served).
 
 Sources: k8s.io/kube-openapi/pkg/handler3, k8s.io/apiserver/pkg/endpoints/installer.go,
 k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go.
@@ -131,8 +131,6 @@ def _field_description(name: str, of: str = "Pod") -> str:
 
 _ROOT: Final = "/openapi/v3"
 _V2_PATH: Final = "/openapi/v2"
-_V2_JSON: Final = b'{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.37.0"},"paths":{}}'
-_V2_PROTOBUF: Final = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.37.0"
 _PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
@@ -145,7 +143,7 @@ def serve_openapi(kinds: ResourceRegistry, request: Request) -> Response | None:
     if path == _ROOT:
         return Response(200, _index(kinds), TEXT)
     if path == _V2_PATH:
-        return _v2_document(request.accept)
+        return _serve_v2(kinds, request)
     if not path.startswith("/openapi/"):
         return None
     served = kinds.in_group_version(*_group_version(path.removeprefix(f"{_ROOT}/")))
@@ -160,10 +158,12 @@ def serve_openapi(kinds: ResourceRegistry, request: Request) -> Response | None:
     )
 
 
-def _v2_document(accept: str) -> Response:
-    if _PROTOBUF in accept:  # requested with "@", which no media type can contain; answered without
-        return Response(200, _V2_PROTOBUF, _PROTOBUF.replace("@", "."))
-    return Response(200, _V2_JSON)
+def _serve_v2(kinds: ResourceRegistry, request: Request) -> Response:
+    etag = f'"{_hash(kinds.all)}"'
+    if _PROTOBUF in request.accept:  # "@" is no part of a media type; answered without
+        media_type = _PROTOBUF.replace("@", ".")
+        return conditional_response(request, _v2_protobuf(kinds), media_type, etag)
+    return conditional_response(request, _v2_json(kinds), JSON, etag)
 
 
 def _group_version(path: str) -> tuple[str, str]:
@@ -196,17 +196,39 @@ def _hash(served: tuple[ResourceInfo, ...]) -> str:
 
 @lru_cache(maxsize=_MOST_DOCUMENTS)
 def _document(served: tuple[ResourceInfo, ...]) -> bytes:
-    paths: Json = {}
-    for kind in served:
-        paths |= describe_paths(kind)
     return orjson.dumps(
         {
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": "1.37"},
-            "paths": paths,
+            "paths": _paths(served),
             "components": {"schemas": _schemas(served)},
         }
     )
+
+
+@lru_cache(maxsize=2)
+def _v2_json(kinds: ResourceRegistry) -> bytes:
+    return orjson.dumps(_v2_document(kinds))
+
+
+@lru_cache(maxsize=2)
+def _v2_protobuf(kinds: ResourceRegistry) -> bytes:
+    from fakeapi.apiserver.discovery.openapi_v2_protobuf import encode_swagger  # on use: start-up
+
+    return encode_swagger(_v2_document(kinds))
+
+
+def _v2_document(kinds: ResourceRegistry) -> Json:
+    from fakeapi.apiserver.discovery.openapi_v2 import swagger  # imported on use: start-up time
+
+    return swagger("v1.37.0", _paths(kinds.all), _schemas(kinds.all))
+
+
+def _paths(served: Iterable[ResourceInfo]) -> Json:
+    paths: Json = {}
+    for kind in served:
+        paths |= describe_paths(kind)
+    return paths
 
 
 def _schemas(served: Iterable[ResourceInfo]) -> Json:

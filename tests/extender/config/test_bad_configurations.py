@@ -29,7 +29,10 @@ NOT_READ: dict[str, tuple[bytes, str]] = {
     "not UTF-8": (b"host: caf\xe9\n", "not UTF-8: byte 9: invalid continuation byte"),
     "a NUL": (b"host: a\x00b\n", "not YAML: unacceptable character"),
     "an alias of nothing": (b"port: *there\n", "not YAML: found undefined alias"),
-    "nested without end": (b"[" * 5000 + b"]" * 5000, "not YAML: nested more than 500 levels deep in line 1"),
+    "nested without end": (
+        b"[" * 5000 + b"]" * 5000,
+        "not YAML: nested more than 500 levels deep in line 1",
+    ),
     "something else": (
         b"apiVersion: v1\nkind: Service\n",
         "(the document): Object contains unknown field apiVersion, kind; expected one of host, ",
