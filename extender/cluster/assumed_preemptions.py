@@ -10,6 +10,13 @@ Each half of an assumed preemption ends when the watch confirms it, and all of i
 since kube-scheduler need not follow the answer. It also ends with the next preempt call for its
 pod. kube-scheduler makes that call only after it has finished or given up the earlier preemption,
 and what it has done of it reaches the watch. Victims that are still there have not been deleted.
+
+Only the answer to a call for a pod that the API server has, with this UID, priority and node, is
+assumed, and only such a call ends an assumed preemption. Otherwise a client could reserve nodes for
+pods that it has invented. A call may also overtake the watch. Its answer is not assumed later, when
+the pod arrives: another call may then name the same victims until the watch shows them terminating,
+as it would without assumed preemptions. To keep such answers would be to keep those for invented
+pods, too.
 """
 
 from __future__ import annotations

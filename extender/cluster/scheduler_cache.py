@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
 from extender.cluster.object_stores import ObjectStore, PodStore, WorkloadIndex
@@ -91,6 +92,17 @@ class SchedulerCache:
             **self.storage.object_counts(),
             **self.pod_groups.object_counts(),
         }
+
+    def known_preemptor(self, sent: Pod) -> Pod | None:
+        """Return the preemptor of a call as the API server has it.
+
+        Return None if the API server has no pod of its name with its UID, priority and node.
+        """
+        known = self.pods.by_key.get(sent.key)
+        identity = sent.uid, sent.priority, sent.node_name
+        if not isinstance(known, Pod) or (known.uid, known.priority, known.node_name) != identity:
+            return None
+        return replace(known, nominated_node=sent.nominated_node)
 
     def assume(self, assumed: AssumedPreemption) -> None:
         """Assume a preemption until the watch confirms it or its deadline passes."""

@@ -163,15 +163,16 @@ class Service:
         A call that ends the pod's assumed preemption is decided without it. So while nothing
         changes, a repeated preempt call gets the same node and victims.
         """
-        clock, ending = self.clock, call.ends_assumed_preemption
-        with self.cluster.deciding_anew(call.pod.uid) if ending else nullcontext():
-            snapshot = self.cluster.snapshot()
+        clock, cluster = self.clock, self.cluster
+        ending = call.ends_assumed_preemption and cluster.known_preemptor(call.pod) is not None
+        with cluster.deciding_anew(call.pod.uid) if ending else nullcontext():
+            snapshot = cluster.snapshot()
             context = CallContext(
                 snapshot,
                 self.engine,
                 self.search,
                 lambda: clock.monotonic() <= deadline,
-                self.cluster.pods.pending,
+                cluster.pods.pending,
             )
             return call.decide(context), snapshot
 
@@ -229,12 +230,15 @@ class Service:
     def _assume_preemption(self, pod: Pod, answer: VerbResult) -> None:
         if answer.named_candidate is None or not answer.named_candidate.victims.pods:
             return
+        preemptor = self.cluster.known_preemptor(pod)
+        if preemptor is None:
+            return
         victims = frozenset(victim.uid for victim in answer.named_candidate.victims.pods)
         deadline = self.clock.monotonic() + self.assumed_seconds
         # A pod that is to be resized is on its node already, and never nominated.
         self.cluster.assume(
             AssumedPreemption(
-                pod,
+                preemptor,
                 answer.named_candidate.node,
                 victims,
                 deadline,

@@ -42,7 +42,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
 
 async def _served(effort: Effort, decision: float | None) -> dict[str, Figure]:
     with (
-        loaded(NODES, 30) as api,
+        loaded(NODES, 30, more=[preemptor("plain", NODES)]) as api,
         echo() as bare,
         reprieve("serve", "--port", "0", "--search", "cluster", "--server", api.url) as extender,
     ):

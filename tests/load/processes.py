@@ -23,8 +23,9 @@ from tests.bench.servers.processes import (
     resident_bytes,
 )
 from tests.commands import wait_ready
+from tests.load.bodies import preemptors
 from tests.load.figures import Moment, Share, rate
-from tests.load.mixes import CAPACITY, NODES, PODS_PER_NODE, Phase, Plan
+from tests.load.mixes import CAPACITY, KINDS, NODES, PODS_PER_NODE, Phase, Plan
 from tests.load.records import read_calls
 
 CONFIG: Final = "promiseSeconds: 3600\ndeadlineMilliseconds: {filter: 2000, preempt: 2000}\n"
@@ -87,7 +88,8 @@ def start(stack: ExitStack, directory: Path, log: Path) -> dict[str, Server]:
     """Start fakeapi, loaded, the extender, synced, and the echo, until the stack is left."""
     config = directory / "reprieve.yaml"
     config.write_text(CONFIG)
-    api = stack.enter_context(loaded(NODES, PODS_PER_NODE))
+    pods = [pod for kind in KINDS for pod in preemptors(kind)]
+    api = stack.enter_context(loaded(NODES, PODS_PER_NODE, more=pods))
     flags = ("--port", "0", "--config", str(config), "--server", api.url)
     extender = stack.enter_context(reprieve("serve", *flags, log=log))
     asyncio.run(wait_ready(extender.url, READY_SECONDS))

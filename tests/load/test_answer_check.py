@@ -22,7 +22,7 @@ from tests.extender.conftest import HandClock
 from tests.load import bodies
 from tests.load.answer_check import Checked, Lags, check, difference
 from tests.load.history import History
-from tests.load.mixes import KIND
+from tests.load.mixes import KIND, KINDS
 from tests.load.pod_changes import writes
 from tests.load.records import Change, Decision, Event, Sample
 
@@ -98,6 +98,8 @@ def live(feed: Feed) -> tuple[SchedulerCache, Service]:
         following.nodes.upsert(state.node)
         for pod in state.pods:
             following.pods.upsert(pod)
+    for each in (pod for kind in KINDS for pod in bodies.preemptors(kind)):
+        following.pods.upsert(decode_pod(encoded(each), DEFAULT_RULES.release))
     for budget in first().budgets:
         following.budgets.upsert(budget)
     return following, Service(following, engine, HandClock(), informers={"pods": feed})

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from tests.bench.clusters import PREFIX, cluster, encoded
+from tests.builders import Document
 from tests.commands import COMMAND
 
 READY_SECONDS: Final = 600.0
@@ -55,14 +56,16 @@ def reprieve(*arguments: str, log: Path = Path(os.devnull)) -> Iterator[Server]:
 
 
 @contextmanager
-def loaded(nodes: int, pods_per_node: int, prefix: str = PREFIX) -> Iterator[Server]:
-    """Run a fakeapi that has loaded a benchmark cluster, while the block runs.
+def loaded(
+    nodes: int, pods_per_node: int, prefix: str = PREFIX, more: Iterable[Document] = ()
+) -> Iterator[Server]:
+    """Run a fakeapi that has loaded a benchmark cluster and ``more``, while the block runs.
 
     ``prefix`` is what the nodes' names begin with.
     """
     with TemporaryDirectory() as directory:
         path = Path(directory) / "cluster.jsonl"
-        lines = (encoded(each) for each in cluster(nodes, pods_per_node))
+        lines = (encoded(each) for each in (*cluster(nodes, pods_per_node), *more))
         renamed = (line.replace(PREFIX.encode(), prefix.encode()) for line in lines)
         path.write_bytes(b"\n".join(renamed))
         with reprieve("fakeapi", "--port", "0", "--run", "none", "--load", str(path)) as server:

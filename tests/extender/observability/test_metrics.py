@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import product
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import pytest
@@ -171,9 +171,8 @@ async def test_counters_add_to_earlier_values() -> None:
 async def test_texts_beyond_the_limit_of_a_label_are_counted_together(
     label: str, texts: int, series_of_their_own: int
 ) -> None:
-    victims = [
-        pod(f"web-{n}", on="node-1", cpu="1", **{label: f"text-{n:03}"}) for n in range(texts)
-    ]
+    fields: list[dict[str, Any]] = [{label: f"text-{n:03}"} for n in range(texts)]
+    victims = [pod(f"web-{n}", on="node-1", cpu="1", **each) for n, each in enumerate(fields)]
     cluster = live_cluster(node("node-1", cpu=str(texts), pods=texts), *victims)
     async with served(cluster) as extender:
         asking = pod_json("vip", cpu=str(texts), priority=10)

@@ -286,6 +286,7 @@ class TestMetrics:
             node("node-1", cpu="2"),
             pod("web", on="node-1", cpu="1"),
             pod("api", on="node-1", cpu="1", priority=5),
+            pod("vip", cpu="1", priority=10),
         )
         async with served(cluster) as extender:
             await extender.post("/filter", filter_body(None, "node-1"))
@@ -304,7 +305,7 @@ class TestMetrics:
             "reprieve_spared_total 1.0",
             "reprieve_budget_violations_total 0.0",
             "reprieve_promises 1.0",
-            'reprieve_objects{kind="pods"} 2.0',
+            'reprieve_objects{kind="pods"} 3.0',
         }
 
     async def test_a_preempt_call_without_an_answer_is_counted(self) -> None:
@@ -315,7 +316,8 @@ class TestMetrics:
 
 
 async def test_an_answer_changes_the_next_one_until_the_watch_shows_it() -> None:
-    cluster = live_cluster(node("node-1", cpu="1"), pod("web", on="node-1", cpu="1"))
+    vip = pod("vip", cpu="1", priority=10)
+    cluster = live_cluster(node("node-1", cpu="1"), pod("web", on="node-1", cpu="1"), vip)
     async with served(cluster) as extender:
         first = preempt_body(pod_json("vip", cpu="1", priority=10), node_1=["web"])
         reply = await extender.post("/preempt", first)

@@ -22,6 +22,8 @@ def full_nodes() -> SchedulerCache:
         pod("web", on="node-1", cpu="1"),
         pod("api", on="node-1", cpu="1"),
         pod("db", on="node-2", cpu="2", priority=5),
+        pod("vip", cpu="2", priority=10),
+        pod("rival", cpu="2", priority=9),
     )
 
 
