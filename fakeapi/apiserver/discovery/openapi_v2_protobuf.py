@@ -154,16 +154,32 @@ _SCHEMA: Final = Message(
     extension=31,
 )
 _BODY: Final = Message(
-    {"description": (1, _text), "name": (2, _text), "in": (3, _text), "required": (4, _integer)}
-    | {"schema": (5, _schema)}
+    {
+        "description": (1, _text),
+        "name": (2, _text),
+        "in": (3, _text),
+        "required": (4, _integer),
+        "schema": (5, _schema),
+    }
 )
 _QUERY: Final = Message(
-    {"in": (2, _text), "description": (3, _text), "name": (4, _text), "type": (6, _text)}
-    | {"uniqueItems": (20, _integer)}
+    {
+        "in": (2, _text),
+        "description": (3, _text),
+        "name": (4, _text),
+        "type": (6, _text),
+        "uniqueItems": (20, _integer),
+    }
 )
 _PATH: Final = Message(
-    {"required": (1, _integer), "in": (2, _text), "description": (3, _text), "name": (4, _text)}
-    | {"type": (5, _text), "uniqueItems": (19, _integer)}
+    {
+        "required": (1, _integer),
+        "in": (2, _text),
+        "description": (3, _text),
+        "name": (4, _text),
+        "type": (5, _text),
+        "uniqueItems": (19, _integer),
+    }
 )
 _RESPONSE: Final = Message({"description": (1, _text), "schema": (2, _wrapped(1, _schema))})
 _OPERATION: Final = Message(

@@ -174,7 +174,7 @@ def read_named(data: bytes, number: int) -> Document:
 
 
 def reduced(schema: Document) -> Document:
-    kept = {
+    kept: Document = {
         name: schema[name]
         for name in ("$ref", "format", "description", "type", "enum")
         if name in schema
