@@ -21,11 +21,13 @@ from fakeapi.apiserver.auth.authorization import AuthorizationAttributes, Resour
 from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.store.object_store import Document, Entry
+from fakeapi.apiserver.wire.errors import StatusError, format_value, not_found
 from fakeapi.apiserver.wire.http_messages import User
 
 MASTERS: Final = "system:masters"
-_GROUP: Final = "rbac.authorization.k8s.io"
+GROUP: Final = "rbac.authorization.k8s.io"
 _CACHE_SIZE: Final = 4_096
+_ROLE_KINDS: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
 
 Rule = Mapping[str, Any]
 
@@ -42,28 +44,33 @@ class RbacAuthorizer:
         """Return the binding that allows the operation, or None."""
         if MASTERS in attributes.user.groups:
             return ""
-        for detail, rule in self._rules(attributes.user, attributes.namespace):
+        for detail, rule in self._rules(attributes.user, attributes.namespace, []):
             if _allows(rule, attributes):
                 return f"RBAC: allowed by {detail}"
         return None
 
     def rules(self, user: User, namespace: str) -> ResourceRules:
         """Return the rules of all roles that are bound to the user."""
-        found = [rule for _, rule in self._rules(user, namespace)]
+        found, _ = self.held_rules(user, namespace)
         return ResourceRules(
             [_pick_fields(r, _RESOURCE_PARTS) for r in found if r.get("resources")],
             [_pick_fields(r, _PATH_PARTS) for r in found if r.get("nonResourceURLs")],
         )
 
-    def _rules(self, user: User, namespace: str) -> Iterator[tuple[str, Rule]]:
+    def held_rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
+        """Return the rules of all roles that are bound to the user, and what was not found."""
+        errors: list[str] = []
+        return [rule for _, rule in self._rules(user, namespace, errors)], errors
+
+    def _rules(self, user: User, namespace: str, errors: list[str]) -> Iterator[tuple[str, Rule]]:
         for binding in self._bindings("clusterrolebindings", ""):
-            yield from self._bound_rules(user, binding, "")
+            yield from self._bound_rules(user, binding, "", errors)
         if namespace:
             for binding in self._bindings("rolebindings", namespace):
-                yield from self._bound_rules(user, binding, namespace)
+                yield from self._bound_rules(user, binding, namespace, errors)
 
     def _bound_rules(
-        self, user: User, binding: Document, namespace: str
+        self, user: User, binding: Document, namespace: str, errors: list[str]
     ) -> Iterator[tuple[str, Rule]]:
         subject = next(
             (s for s in _subjects(binding) if _matches_subject(s, user, namespace)), None
@@ -71,24 +78,35 @@ class RbacAuthorizer:
         if subject is None:
             return
         detail = _describe(binding, subject, namespace)
-        for rule in self._role_rules(binding.get("roleRef") or {}, namespace):
+        try:
+            rules = self.role_rules(binding.get("roleRef") or {}, namespace)
+        except StatusError as error:
+            errors.append(error.message)
+            return
+        for rule in rules:
             yield detail, rule
 
-    def _role_rules(self, reference: Mapping[str, Any], namespace: str) -> list[Rule]:
-        name = reference.get("name", "")
-        cluster_wide = reference.get("kind") == "ClusterRole"
-        key = name if cluster_wide else f"{namespace}/{name}"
-        kind = self._kind("clusterroles" if cluster_wide else "roles")
-        entry = self._objects.get(kind, key) if kind else None
-        rules = self._read(entry).get("rules") if entry else None
-        return [rule for rule in rules or [] if isinstance(rule, dict)]
+    def role_rules(self, reference: Mapping[str, Any], namespace: str) -> list[Rule]:
+        """Return the rules of the role that a binding refers to.
+
+        Raise StatusError: 404 if it does not exist, 500 (as upstream) for another kind.
+        """
+        name, kind_name = reference.get("name", ""), reference.get("kind", "")
+        kind = self._kind(_ROLE_KINDS.get(kind_name, ""))
+        if kind is None:
+            message = f"unsupported role reference kind: {format_value(kind_name)}"
+            raise StatusError(500, "", message)
+        entry = self._objects.get(kind, f"{namespace}/{name}" if kind.namespaced else name)
+        if entry is None:
+            raise not_found(kind, name)
+        return [rule for rule in self._read(entry).get("rules") or [] if isinstance(rule, dict)]
 
     def _bindings(self, plural: str, namespace: str) -> list[Document]:
         kind = self._kind(plural)
         return [self._read(e) for e in self._objects.entries(kind, namespace)] if kind else []
 
     def _kind(self, plural: str) -> ResourceInfo | None:
-        return self._kinds.at(_GROUP, "v1", plural)
+        return self._kinds.at(GROUP, "v1", plural)
 
     def _read(self, entry: Entry) -> Document:
         """Return the decoded document of an entry, from a cache."""
@@ -148,10 +166,14 @@ def _allows(rule: Rule, attributes: AuthorizationAttributes) -> bool:
 
 
 def _resource_matches(rule: Rule, attributes: AuthorizationAttributes) -> bool:
-    below = attributes.subresource
-    resource = f"{attributes.resource}/{below}" if below else attributes.resource
-    resources = _texts(rule, "resources")
-    return _has(rule, "resources", resource) or bool(below and f"*/{below}" in resources)
+    resource = "/".join(filter(None, (attributes.resource, attributes.subresource)))
+    return not resource_patterns(resource).isdisjoint(_texts(rule, "resources"))
+
+
+def resource_patterns(resource: str) -> frozenset[str]:
+    """Return what matches a resource in a rule: ``*``, its name, and ``*/`` with a subresource."""
+    _, slash, subresource = resource.partition("/")
+    return frozenset(("*", resource, f"*/{subresource}" if slash else resource))
 
 
 def _path_matches(url: str, path: str) -> bool:
@@ -217,9 +239,9 @@ def bootstrap_roles() -> list[Document]:
         documents.append(
             _bootstrap_document("ClusterRoleBinding", name)
             | {
-                "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name},
+                "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
                 "subjects": [
-                    {"apiGroup": _GROUP, "kind": "Group", "name": group} for group in groups
+                    {"apiGroup": GROUP, "kind": "Group", "name": group} for group in groups
                 ],
             }
         )
@@ -230,4 +252,4 @@ def _bootstrap_document(kind: str, name: str) -> Document:
     labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
     annotations = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
     metadata = {"name": name, "labels": labels, "annotations": annotations}
-    return {"kind": kind, "apiVersion": f"{_GROUP}/v1", "metadata": metadata}
+    return {"kind": kind, "apiVersion": f"{GROUP}/v1", "metadata": metadata}

@@ -28,6 +28,7 @@ from fakeapi.apiserver.auth.authorization import (
     authorization_attributes,
     forbidden_request,
 )
+from fakeapi.apiserver.auth.escalation import WriteAuthorization
 from fakeapi.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
 from fakeapi.apiserver.auth.service_account_tokens import ISSUER, IssuedTokens
 from fakeapi.apiserver.discovery.api_groups import Discovery
@@ -290,6 +291,9 @@ class Api:
         registry = self.registry.dry_run() if dry else self.registry
         if dispatcher is not None and not _has_own_handler(target):
             registry = registry.with_webhooks(dispatcher)
+        if self.enforces_rbac and request.method != "GET":
+            attributes = authorization_attributes(request, user)
+            registry = registry.with_authorization(WriteAuthorization(self.authorizer, attributes))
         services = ServerComponents(
             self.objects,
             self.kinds,

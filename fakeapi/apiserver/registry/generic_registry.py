@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from fakeapi.apiserver.admission.builtin_plugins import AdmissionPlugin, admit_create, admit_update
 from fakeapi.apiserver.admission.webhooks import WebhookDispatcher
+from fakeapi.apiserver.auth.escalation import WriteAuthorization
 from fakeapi.apiserver.defaulting.derived_fields import derive_create_fields, derive_update_fields
 from fakeapi.apiserver.defaulting.field_defaults import apply_defaults
 from fakeapi.apiserver.kinds import ResourceInfo
@@ -100,7 +101,8 @@ class Registry:
     """The objects of one store; ``sources`` returns the values that the server generates.
 
     ``plugins`` are admission plugins in addition to the built-in ones. Writes have the field
-    manager, and must pass the webhooks of the dispatcher; None: there are none.
+    manager, and must pass the webhooks of the dispatcher; None: there are none. ``authorization``
+    checks what the user of a request may write; None: everything.
     """
 
     store: ObjectReader
@@ -108,6 +110,7 @@ class Registry:
     plugins: tuple[AdmissionPlugin, ...] = ()
     field_manager: str | None = None
     dispatcher: WebhookDispatcher | None = None
+    authorization: WriteAuthorization | None = None
 
     def with_field_manager(self, manager: str | None) -> Registry:
         """Return a registry whose writes have a field manager; None: no field manager."""
@@ -116,6 +119,10 @@ class Registry:
     def with_webhooks(self, dispatcher: WebhookDispatcher | None) -> Registry:
         """Return a registry whose writes must pass the webhooks of a request."""
         return replace(self, dispatcher=dispatcher)
+
+    def with_authorization(self, authorization: WriteAuthorization | None) -> Registry:
+        """Return a registry whose writes must be allowed to the user of a request."""
+        return replace(self, authorization=authorization)
 
     def dry_run(self) -> Registry:
         """Return a registry of the same objects that writes nothing."""
@@ -178,6 +185,7 @@ class Registry:
         if creates and self.store.get(target.kind, target.key) is None:
             check_url_name(target.name, metadata)
             _check_uid(target, metadata, "")
+            self._check_create()
             return self.create(target, document)
         if metadata.get("uid"):
             _check_uid(target, metadata, self.get(target).document()["metadata"]["uid"])
@@ -223,6 +231,7 @@ class Registry:
             document = _apply_configuration(kind, {}, config, writer)
             document["metadata"].pop("resourceVersion", None)
             check_url_name(target.name, document["metadata"])
+            self._check_create()
             return unattributed.create(target, document), True
         return unattributed.change(
             target, lambda old: _apply_configuration(kind, old, config, writer)
@@ -268,13 +277,20 @@ class Registry:
         def plugins(document: Document) -> None:
             self._admit(target, document, old)
 
+        admitted = document
         if self.dispatcher is None:
             plugins(document)
-            return document
-        admitted = self.dispatcher.admit(target.kind, document, old, plugins)
+        else:
+            admitted = self.dispatcher.admit(target.kind, document, old, plugins)
         if old is not None and admitted is not document:
             self._check_update(target, admitted, old)
+        if self.authorization is not None:
+            self.authorization.check_grants(target.kind, admitted, old)
         return admitted
+
+    def _check_create(self) -> None:
+        if self.authorization is not None:
+            self.authorization.check_create()
 
     def _admit(self, target: Target, document: Document, old: Document | None) -> None:
         if old is None:

@@ -4,56 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.wire.http_messages import User
-from tests.builders import Document, manifest
-from tests.fakeapi.api_requests import PODS, Ask, send
-
-AUTHENTICATED = "system:authenticated"
-JANE = User("jane", groups=("devs", AUTHENTICATED))
-BOB = User(
-    "system:serviceaccount:default:bob",
-    groups=("system:serviceaccounts", "system:serviceaccounts:default", AUTHENTICATED),
+from tests.fakeapi.api_requests import PODS, Ask
+from tests.fakeapi.apiserver.auth.rbac_objects import (
+    BOB,
+    JANE,
+    NOBODY,
+    READ_PODS,
+    ROOT,
+    binding,
+    role,
 )
-ROOT = User("root", groups=("system:masters", AUTHENTICATED))
-NOBODY = User("system:anonymous", groups=("system:unauthenticated",))
 
-RBAC = "rbac.authorization.k8s.io/v1"
 IN_CORE, IN_DEFAULT = 'in API group ""', 'in the namespace "default"'
-READ_PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
-
-
-@pytest.fixture
-def ask(api: Api) -> Ask:
-    api.enforce_rbac()
-
-    def ask(user: User, method: str, path: str, body: Any = None, **options: Any) -> Any:
-        answer = send(api, method, path, body, user=user, **options)
-        is_json = answer.body.startswith(b"{")
-        return answer.status, orjson.loads(answer.body) if is_json else answer.body.decode()
-
-    return ask
-
-
-def role(rules: list[Document], namespace: str = "") -> Document:
-    kind = "Role" if namespace else "ClusterRole"
-    return manifest(kind, "r", version=RBAC, namespace=namespace, rules=rules)
-
-
-def binding(kind: str, name: str, namespace: str = "", to: str = "", of: str = "") -> Document:
-    subject = {"kind": kind, "name": name} | ({"namespace": of} if of else {})
-    reference = to or ("Role" if namespace else "ClusterRole")
-    return manifest(
-        "RoleBinding" if namespace else "ClusterRoleBinding",
-        "b",
-        version=RBAC,
-        namespace=namespace,
-        subjects=[subject],
-        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": reference, "name": "r"},
-    )
 
 
 def bind(api: Api, rule: dict[str, Any]) -> None:
