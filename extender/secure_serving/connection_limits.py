@@ -30,14 +30,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from http import HTTPStatus
 from typing import Any, Final
 
-import structlog
 from aiohttp import web
 
 from extender.config.component_config import ConnectionLimits
 from extender.kube.rest.clock import Clock, within
+from extender.secure_serving.http_errors import StrictRequestHandler
 
 SWEEP_SECONDS: Final = 1.0
 _REFUSED_SECONDS: Final = 2.0
@@ -220,13 +219,13 @@ class ConnectionRegistry:
         connection.abort()
 
 
-class ConnectionProtocol(web.RequestHandler):
+class ConnectionProtocol(StrictRequestHandler):
     """The protocol of one connection: its requests, one after another."""
 
     __slots__ = ("_open_connection", "_registry")
 
     def __init__(self, server: web.Server, registry: ConnectionRegistry, **options: Any) -> None:
-        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        super().__init__(server, **options)
         self._registry = registry
         self._open_connection: OpenConnection | None = None
 
@@ -277,27 +276,6 @@ class ConnectionProtocol(web.RequestHandler):
             transport.resume_reading()
         super().connection_lost(ConnectionResetError(OVERLOADED))
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Return an error response of one line for invalid HTTP; log it and close the connection.
-
-        The received data is not repeated, since it may contain a secret. Raise ConnectionError if
-        a response has begun already.
-        """
-        problem = _parser_message(message or HTTPStatus(status).phrase)
-        cause = exc if message is None else None  # without a message it is an internal error
-        structlog.get_logger().warning("refused", status=status, problem=problem, exc_info=cause)
-        if request.writer.output_size > 0:
-            raise ConnectionError("the response has already begun")
-        response = web.Response(status=status, text=f"reprieve: {problem}\n")
-        response.force_close()
-        return response
-
     @property
     def exceeds_call_limit(self) -> bool:
         """Whether a call that begins now must be refused because there are too many."""
@@ -318,8 +296,3 @@ class ConnectionProtocol(web.RequestHandler):
     def _enter(self, phase: Phase) -> None:
         if self._open_connection is not None:
             self._registry.enter_phase(self._open_connection, phase)
-
-
-def _parser_message(message: str) -> str:
-    """Return the message of the parser without the received bytes."""
-    return message.partition("\n")[0].partition(": b")[0].rstrip(": ")

@@ -91,6 +91,15 @@ FORMS: Final[dict[str, tuple[bytes, list[int]]]] = {
     "another version": (asking(version="9.9"), [BAD]),
     "another protocol": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40), [BAD]),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", [BAD]),
+    "a target that is no URL": (asking(path="http://user:secret@host:99999999/"), [BAD]),
+    "a target without a port": (b"CONNECT user:secret@host: HTTP/1.1\r\n\r\n", [BAD]),
+    "chunks of no size": (asking(CHUNKS, body=b"secret\r\n{}\r\n0\r\n\r\n"), [BAD]),
+    "chunks of another size": (asking(CHUNKS, body=b"2\r\n{}secret\r\n0\r\n\r\n"), [BAD]),
+    "chunks of a size beyond bounds": (asking(CHUNKS, body=b"f" * 40 + b"\r\nsecret"), [BAD]),
+    "chunks and then no trailer": (
+        asking(CHUNKS, body=b"2\r\n{}\r\n0\r\nsecret secret\r\n\r\n"),
+        [BAD],
+    ),
     "no verb": (asking(path="/nothing"), [404]),
     "a path that leads out": (asking(path="/../../etc/passwd"), [404]),
     "a path of no text": (asking(path="/%ff%fe"), [404]),
@@ -148,13 +157,16 @@ def check(status: int, body: bytes) -> None:
 
 @pytest.mark.parametrize(("sent", "statuses"), FORMS.values(), ids=FORMS)
 async def test_each_form_of_a_call_is_answered_or_refused(sent: bytes, statuses: list[int]) -> None:
-    async with run_listener(LIMITS) as server:
-        got = list(answers(await said(server, sent)))
-        assert [status for status, _ in got] == statuses
-        for status, body in got:
-            check(status, body)
-        assert next(answers(await said(server, FILTER)))[0] == OK
-        await server.wait_for_connections(0)
+    with capture_logs() as lines:
+        async with run_listener(LIMITS) as server:
+            got = list(answers(await said(server, sent)))
+            assert next(answers(await said(server, FILTER)))[0] == OK
+            await server.wait_for_connections(0)
+    assert [status for status, _ in got] == statuses
+    for status, body in got:
+        check(status, body)
+    assert "secret" not in repr((got, lines))
+    assert not any(line.get("exc_info") for line in lines)
 
 
 def spoiled(rng: Random) -> bytes:

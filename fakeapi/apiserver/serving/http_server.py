@@ -36,6 +36,7 @@ import structlog
 from aiohttp import web
 
 from extender.kube.rest.clock import Clock
+from extender.secure_serving.http_errors import StrictServer
 from fakeapi.apiserver.auth.authentication import (
     AllowAnonymous,
     Authenticator,
@@ -162,7 +163,7 @@ class Server:
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 picks a free port. Raises OSError if the address is not available."""
         self._runner = web.ServerRunner(
-            web.Server(
+            StrictServer(
                 self._serve,
                 handler_cancellation=True,
                 access_log=None,

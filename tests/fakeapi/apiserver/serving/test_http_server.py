@@ -15,6 +15,7 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from extender.kube.rest.clock import SystemClock
 from fakeapi import FakeCluster
@@ -84,6 +85,33 @@ async def test_a_watch_is_json_lines_as_they_happen(http: aiohttp.ClientSession)
         async with http.delete(f"{MAPS}/a"):
             pass
         assert await frames(answer, 2) == [("ADDED", "b"), ("DELETED", "a")]
+
+
+NO_HTTP = {
+    "a target that is no URL": b"GET http://user:secret@host:99999999/ HTTP/1.1\r\n\r\n",
+    "a target without a port": b"CONNECT user:secret@host: HTTP/1.1\r\n\r\n",
+    "a header that is none": b"GET / HTTP/1.1\r\nsecret secret\r\n\r\n",
+    "chunks of no size": (
+        b"POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"secret\r\n{}\r\n0\r\n\r\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("sent", NO_HTTP.values(), ids=NO_HTTP)
+async def test_invalid_http_is_refused_in_one_line_that_repeats_nothing(sent: bytes) -> None:
+    with capture_logs() as lines:
+        async with serving() as server:
+            host, port = server.url.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(sent)
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+            writer.close()
+    assert head.startswith(b"HTTP/1.0 400 ")
+    assert (body.count(b"\n"), body[-1:]) == (1, b"\n")
+    [line] = lines
+    assert (line["event"], line["exc_info"]) == ("refused", None)
+    assert "secret" not in f"{head!r} {body!r} {line}"
 
 
 async def test_a_body_of_more_than_3_mib_is_refused(http: aiohttp.ClientSession) -> None:
