@@ -2,8 +2,10 @@
 
 - Bodies are limited to 3 MiB as upstream (413 beyond), those of the management API to 1 GiB. A body
   is taken as it is sent: as upstream, the server never decompresses.
-- Watches are chunked JSON lines. A client that does not read for ``STALL_SECONDS`` is disconnected;
-  until then it costs the socket's buffers and a cursor, and does not affect other clients.
+- Watches are chunked JSON lines, or messages of a WebSocket
+  (:mod:`fakeapi.apiserver.serving.watch_streams`). A client that does not read for
+  ``STALL_SECONDS`` is disconnected; until then it costs the socket's buffers and a cursor, and does
+  not affect other clients.
 - A connection without a complete request head for ``IDLE_SECONDS`` is closed, a body that takes
   longer than ``BODY_SECONDS`` is rejected (504), and heads are limited to 1 MiB, as upstream.
 - The client's certificate or token identifies the user (see
@@ -54,6 +56,13 @@ from fakeapi.apiserver.serving.fault_delivery import (
 )
 from fakeapi.apiserver.serving.local_transport import WatchPump, watch_timeout
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.apiserver.serving.watch_streams import (
+    ChunkedStream,
+    WatchStream,
+    WebSocketStream,
+    is_websocket,
+    rejected_handshake,
+)
 from fakeapi.apiserver.testing.management_api import (
     PREFIX,
     ClockRequest,
@@ -280,27 +289,36 @@ class Server:
 
     async def _stream(self, http: web.BaseRequest, watch: AnyWatch) -> web.StreamResponse:
         feed = WatchPump(watch, self._clock, watch_timeout(watch, self._rng), self._calls)
-        response = web.StreamResponse(headers=_headers("application/json"))
-        response.enable_chunked_encoding()
+        stream = _open_stream(http, feed)
+        if isinstance(stream, Response):
+            return await _http_response(http, stream)
         self._pumps.add(feed)
         try:
-            await response.prepare(http)
+            await stream.begin()
             async with aclosing(feed.batches()) as batches:
                 async for lines in batches:
                     async with asyncio.timeout(self._timeouts.stall):
-                        await response.write(b"".join(lines))
+                        await stream.send(lines)
             if isinstance(watch, FaultyWatch) and watch.breaks:
                 _break(http, watch.ending)
             else:
-                await response.write_eof()
+                await stream.end()
         except TimeoutError:
             if http.transport is not None:
                 http.transport.abort()
         except ConnectionResetError:
             pass  # the client has disconnected; its watch ends
         finally:
+            stream.cancel()
             self._pumps.discard(feed)
-        return response
+        return stream.response
+
+
+def _open_stream(http: web.BaseRequest, feed: WatchPump) -> WatchStream | Response:
+    """Return the stream that a request for a watch asks for, or the error of its handshake."""
+    if not is_websocket(http.headers):
+        return ChunkedStream(http, _headers("application/json"))
+    return rejected_handshake(http.headers) or WebSocketStream(http, feed.stop)
 
 
 async def _read_request(http: web.BaseRequest, user: User, seconds: float) -> Request:
