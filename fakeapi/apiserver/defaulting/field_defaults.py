@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from fakeapi.apiserver.defaulting.field_walk import FieldWalk, build_field_walk
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.kinds.default_rules import DEFAULTS, SCALE_DOWN, SCALE_UP
+from fakeapi.apiserver.kinds.default_rules import DEFAULTS, SCALE_DOWN, SCALE_UP, VALUE_FIELDS
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import compiled_schema
 from fakeapi.apiserver.store.object_store import Document
 
@@ -69,14 +69,17 @@ def _field_walk(kind: ResourceInfo) -> FieldWalk[Rule]:
 
 
 def _rules_at(definition: str) -> list[Rule]:
-    constants = DEFAULTS.get(definition)
-    return [*([_constant_rule(constants)] if constants else ()), *_RULES.get(definition, ())]
+    constants, values = DEFAULTS.get(definition), VALUE_FIELDS.get(definition, ())
+    rules = [_constant_rule(constants, values)] if constants else []
+    return [*rules, *_RULES.get(definition, ())]
 
 
-def _constant_rule(constants: Mapping[str, Any]) -> Rule:
+def _constant_rule(constants: Mapping[str, Any], values: tuple[str, ...]) -> Rule:
+    """Return the rule that sets constants; of ``values`` a zero is a missing field, too."""
+
     def fill(target: dict[str, Any]) -> None:
         for name, value in constants.items():
-            if name not in target:
+            if name not in target or (name in values and not target[name]):
                 target[name] = deepcopy(value) if isinstance(value, dict | list) else value
 
     return fill
@@ -98,8 +101,8 @@ def _pull_policy(container: dict[str, Any]) -> None:
     tag = image.rpartition("/")[2].partition(":")[2]
     untagged = not tag or tag == "latest"
     pinned = "@" in image
-    policy = "Always" if untagged and not pinned else "IfNotPresent"
-    container.setdefault("imagePullPolicy", policy)
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = "Always" if untagged and not pinned else "IfNotPresent"
 
 
 def _request_limits(container: dict[str, Any]) -> None:
@@ -127,7 +130,7 @@ def _pod_spec(spec: dict[str, Any]) -> None:
         for name in ("containers", "initContainers"):
             for container in spec.get(name) or ():
                 for port in container.get("ports") or ():
-                    port.setdefault("hostPort", port.get("containerPort"))
+                    port["hostPort"] = port.get("hostPort") or port.get("containerPort")
 
 
 def _volume(volume: dict[str, Any]) -> None:
@@ -160,13 +163,16 @@ def _job(job: dict[str, Any]) -> None:
 
 
 def _service_spec(spec: dict[str, Any]) -> None:
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
     if spec["sessionAffinity"] == "ClientIP":
         client = spec.setdefault("sessionAffinityConfig", {}).setdefault("clientIP", {})
         client.setdefault("timeoutSeconds", 10_800)
     for port in spec.get("ports") or ():
-        port.setdefault("targetPort", port.get("port"))
-    if spec["type"] in ("NodePort", "LoadBalancer"):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
+        port["targetPort"] = port.get("targetPort") or port.get("port")
+    exposed = spec["type"] == "ClusterIP" and spec.get("externalIPs")
+    if exposed or spec["type"] in ("NodePort", "LoadBalancer"):
+        spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     if spec["type"] != "ExternalName":
@@ -231,7 +237,7 @@ def _role_ref(binding: dict[str, Any]) -> None:
 
 def _subject(subject: dict[str, Any]) -> None:
     if subject.get("kind") in ("User", "Group"):
-        subject.setdefault("apiGroup", _RBAC)
+        subject["apiGroup"] = subject.get("apiGroup") or _RBAC
 
 
 def _device_request(request: dict[str, Any]) -> None:
@@ -254,11 +260,13 @@ def _service_reference(reference: dict[str, Any]) -> None:
     reference.setdefault("port", 443)
 
 
+_AGGREGATOR: Final = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1"
 _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 
 _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     f"{_EXTENSIONS}.CustomResourceDefinitionSpec": (_definition_spec,),
     f"{_EXTENSIONS}.ServiceReference": (_service_reference,),
+    f"{_AGGREGATOR}.ServiceReference": (_service_reference,),
     "apps.v1.DaemonSetUpdateStrategy": (
         _object_rule("type", "RollingUpdate", "rollingUpdate", {}),
     ),

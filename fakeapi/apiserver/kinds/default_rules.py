@@ -8,6 +8,8 @@ before the defaults of nested objects. A row has one of three sources:
   (``resources: {}``) and scalars without ``omitempty`` (``serviceName: ""``);
 - required lists, which Go encodes as ``null`` if they are empty.
 
+A field of :data:`VALUE_FIELDS` that is zero is missing, too.
+
 Defaults that depend on other fields are code (:mod:`fakeapi.apiserver.defaulting.field_defaults`).
 
 Sources: pkg/apis/*/v1/defaults.go; ``json:`` tags and ``+default`` markers of k8s.io/api, v1.37.
@@ -123,6 +125,7 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "core.v1.HostPathVolumeSource": {"type": ""},
     "core.v1.ISCSIPersistentVolumeSource": {"iscsiInterface": "default"},
     "core.v1.ISCSIVolumeSource": {"iscsiInterface": "default"},
+    "core.v1.LimitRangeSpec": {"limits": None},
     "core.v1.Node": {"spec": {}, "status": {}},
     "core.v1.NodeDaemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
     "core.v1.NodeStatus": {"daemonEndpoints": {}, "nodeInfo": {}},
@@ -155,7 +158,7 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "core.v1.PodTemplateSpec": {"metadata": {}, "spec": {}},
     "core.v1.Probe": _PROBE,
-    "core.v1.ProjectedVolumeSource": {"defaultMode": 420},
+    "core.v1.ProjectedVolumeSource": {"sources": None, "defaultMode": 420},
     "core.v1.RBDPersistentVolumeSource": _RBD,
     "core.v1.RBDVolumeSource": _RBD,
     "core.v1.ReplicationControllerSpec": {"replicas": 1},
@@ -169,6 +172,7 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "core.v1.ServiceSpec": {"sessionAffinity": "None", "type": "ClusterIP"},
     "core.v1.ServiceStatus": _LOAD_BALANCER,
     "discovery.v1.Endpoint": {"conditions": {}},
+    "discovery.v1.EndpointSlice": {"endpoints": None, "ports": None},
     "discovery.v1.EndpointPort": {"name": "", "protocol": "TCP"},
     "events.v1.Event": {
         "eventTime": None,
@@ -216,10 +220,50 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
         "preventPodSchedulingIfMissing": False,
         "volumeLifecycleModes": ["Persistent"],
     },
+    "storage.v1.CSINodeSpec": {"drivers": None},
     "storage.v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
 }
 
+_POOL: Final = ("pool", "user", "keyring")
+_STORAGE_MODE: Final = ("storageMode", "fsType")
+_TERMINATION: Final = ("terminationMessagePath", "terminationMessagePolicy")
+_TYPE: Final = ("type",)
+
+VALUE_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "apps.v1.DaemonSetUpdateStrategy": _TYPE,
+    "apps.v1.DeploymentStrategy": _TYPE,
+    "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy": ("whenDeleted", "whenScaled"),
+    "apps.v1.StatefulSetSpec": ("podManagementPolicy",),
+    "apps.v1.StatefulSetUpdateStrategy": _TYPE,
+    "batch.v1.CronJobSpec": ("concurrencyPolicy",),
+    "core.v1.Container": _TERMINATION,
+    "core.v1.ContainerPort": ("protocol",),
+    "core.v1.EndpointPort": ("protocol",),
+    "core.v1.EphemeralContainer": _TERMINATION,
+    "core.v1.HTTPGetAction": ("path", "scheme"),
+    "core.v1.ISCSIPersistentVolumeSource": ("iscsiInterface",),
+    "core.v1.ISCSIVolumeSource": ("iscsiInterface",),
+    "core.v1.ObjectFieldSelector": ("apiVersion",),
+    "core.v1.PersistentVolumeSpec": ("persistentVolumeReclaimPolicy",),
+    "core.v1.PodSpec": ("restartPolicy", "dnsPolicy", "schedulerName"),
+    "core.v1.Probe": tuple(_PROBE),
+    "core.v1.RBDPersistentVolumeSource": _POOL,
+    "core.v1.RBDVolumeSource": _POOL,
+    "core.v1.ScaleIOPersistentVolumeSource": _STORAGE_MODE,
+    "core.v1.ScaleIOVolumeSource": _STORAGE_MODE,
+    "core.v1.Secret": _TYPE,
+    "core.v1.ServicePort": ("protocol",),
+    "core.v1.ServiceSpec": ("sessionAffinity", "type"),
+    "flowcontrol.v1.FlowSchemaSpec": ("matchingPrecedence",),
+    "flowcontrol.v1.QueuingConfiguration": ("queues", "handSize", "queueLengthLimit"),
+    "resource.v1.DeviceSubRequest": ("allocationMode",),
+    "resource.v1.DeviceToleration": ("operator",),
+    "resource.v1.ExactDeviceRequest": ("allocationMode",),
+}
+"""Fields with defaults that are values in Go, not pointers: ``""`` or 0 is a missing field."""
+
 SCALE_UP: Final[Mapping[str, Any]] = {
+    "stabilizationWindowSeconds": 0,
     "selectPolicy": "Max",
     "policies": [
         {"type": "Pods", "value": 4, "periodSeconds": _EVERY_QUARTER_MINUTE},

@@ -122,11 +122,16 @@ def _external_name(spec: Object, path: str) -> Iterator[Cause]:
         yield required(f"{path}.externalName")
 
 
-def _service_port(port: Object, path: str) -> Iterator[Cause]:
-    for name in ("port", "targetPort"):
-        number = port.get(name)
-        if isinstance(number, int) and not 0 < number <= _LAST_PORT:
-            yield invalid_value(f"{path}.{name}", number, _PORT)
+def _port_rule(*names: str) -> Rule:
+    """Return the rule that ports are names or valid numbers; a missing one is 0."""
+
+    def rule(target: Object, path: str) -> Iterator[Cause]:
+        for name in names:
+            number = target.get(name, 0)
+            if isinstance(number, int) and not 0 < number <= _LAST_PORT:
+                yield invalid_value(f"{path}.{name}", number, _PORT)
+
+    return rule
 
 
 def _budget_spec(spec: Object, path: str) -> Iterator[Cause]:
@@ -179,12 +184,15 @@ FIELD_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     **POD_GROUP_FIELD_RULES,
     "apps.v1.DeploymentStrategy": (_strategy,),
     "core.v1.ContainerPort": (_container_port,),
+    "core.v1.GRPCAction": (_port_rule("port"),),
+    "core.v1.HTTPGetAction": (_port_rule("port"),),
     "core.v1.PodResourceClaim": (_pod_claim,),
     "core.v1.PodSchedulingGroup": (_scheduling_group,),
     "core.v1.PodSpec": (_pod_spec,),
     "core.v1.ResourceRequirements": (_resources,),
-    "core.v1.ServicePort": (_service_port,),
+    "core.v1.ServicePort": (_port_rule("port", "targetPort"),),
     "core.v1.ServiceSpec": (_service_spec,),
+    "core.v1.TCPSocketAction": (_port_rule("port"),),
     "core.v1.Toleration": (_toleration,),
     "networking.v1.HTTPIngressPath": (_ingress_path,),
     "policy.v1.PodDisruptionBudgetSpec": (_budget_spec,),
