@@ -220,6 +220,8 @@ def client_tls(ca_file: str | None = None, ca_data: bytes | None = None) -> ssl.
     # Comments between certificates may be in any encoding; Python accepts only ASCII here.
     pem = None if ca_data is None else ca_data.decode("ascii", "backslashreplace")
     context = ssl.create_default_context(cafile=ca_file, cadata=pem)
+    # As in Go, any certificate among the CAs is a trust anchor, a server's own one included.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     # Python 3.13 requires extensions that Go omits from the certificates of most clusters.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context

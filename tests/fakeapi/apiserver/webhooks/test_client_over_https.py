@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from copy import deepcopy
@@ -62,15 +64,15 @@ async def http(cluster: FakeCluster) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-def define(cluster: FakeCluster, port: int, tls: Tls) -> None:
-    bundle = b64encode(tls.authority.certificate).decode()
+def define(cluster: FakeCluster, port: int, certificate: bytes) -> None:
+    bundle = b64encode(certificate).decode()
     cluster.load([converted(url=f"https://127.0.0.1:{port}/convert", caBundle=bundle)])
 
 
 async def test_objects_are_converted_as_they_are_written_read_and_watched(
     cluster: FakeCluster, http: aiohttp.ClientSession, tls: Tls, port: int
 ) -> None:
-    define(cluster, port, tls)
+    define(cluster, port, tls.authority.certificate)
     async with http.post(WIDGETS_V2, json=widget(api_version="v2", length=1)) as answer:
         assert answer.status == 201
     async with http.get(WIDGETS) as answer:
@@ -89,7 +91,7 @@ async def test_objects_are_converted_as_they_are_written_read_and_watched(
 async def test_a_certificate_outside_the_ca_bundle_is_refused(
     cluster: FakeCluster, http: aiohttp.ClientSession, port: int
 ) -> None:
-    define(cluster, port, create_tls("127.0.0.1"))
+    define(cluster, port, create_tls("127.0.0.1").authority.certificate)
     async with http.post(WIDGETS_V2, json=widget(api_version="v2")) as answer:
         assert answer.status == 500
         message = (await answer.json())["message"]
@@ -98,6 +100,15 @@ async def test_a_certificate_outside_the_ca_bundle_is_refused(
         f'Post "https://127.0.0.1:{port}/convert?timeout=30s": '
         "tls: failed to verify certificate: x509: certificate signed by unknown authority"
     )
+
+
+async def test_the_ca_bundle_may_be_the_servers_own_certificate(
+    cluster: FakeCluster, http: aiohttp.ClientSession, port: int
+) -> None:
+    leaf = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port))
+    define(cluster, port, leaf.encode())
+    async with http.post(WIDGETS_V2, json=widget(api_version="v2")) as answer:
+        assert answer.status == 201
 
 
 async def test_a_refused_connection_is_an_error(tls: Tls) -> None:
