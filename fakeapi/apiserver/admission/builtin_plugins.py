@@ -4,6 +4,9 @@ Always enabled, for objects but not for subresources:
 
 - A create in a namespace that does not exist, or that is being terminated, is rejected.
 - A pod or pod group gets its priority from its PriorityClass, or from the global default class.
+- A pod and a claim keep to the LimitRanges of their namespace, and get their defaults.
+- A claim without a storage class gets the default one.
+- A write that counts must fit the ResourceQuotas of its namespace, and is charged to them.
 - A pod that is created with a node name, or bound, gets the zone and region labels of its node.
 - A create of a custom resource is rejected while its definition is being deleted.
 - Only one PriorityClass may be the global default, and ``system-`` names are reserved.
@@ -25,9 +28,10 @@ v1.37; k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; pkg/apis/sched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from fakeapi.apiserver.admission.default_storage_class import set_default_storage_class
 from fakeapi.apiserver.admission.priority import (
     admit_pod,
     admit_pod_group,
@@ -37,11 +41,21 @@ from fakeapi.apiserver.admission.priority import (
     keep_pod_priority,
 )
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.kinds.builtin import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS
+from fakeapi.apiserver.kinds.builtin import (
+    LIMIT_RANGES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RESOURCE_QUOTAS,
+    SERVICE_ACCOUNTS,
+)
 from fakeapi.apiserver.objects.metadata import IdAndTimeSources
 from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.store.object_store import Document, Entry
 from fakeapi.apiserver.wire.errors import Cause, forbidden, not_found
+
+if TYPE_CHECKING:
+    from fakeapi.apiserver.admission.resource_quota import QuotaCharge
 
 AdmissionPlugin = Callable[[ObjectReader, ResourceInfo, str, Document, IdAndTimeSources], None]
 
@@ -177,13 +191,22 @@ def set_topology_labels(objects: ObjectReader, _kind: ResourceInfo, pod: Documen
         pod["metadata"]["labels"] = {**labels, **found}
 
 
+def complete_containers(objects: ObjectReader, _kind: ResourceInfo, pod: Document) -> None:
+    """Set the requests and limits of a pod's containers that LimitRanges have defaults for."""
+    if ranges := objects.entries(LIMIT_RANGES, pod["metadata"]["namespace"]):
+        from fakeapi.apiserver.admission.limit_range import set_container_defaults
+
+        set_container_defaults(ranges, pod)
+
+
 AdmitCreate = Callable[[ObjectReader, ResourceInfo, Document], None]
 AdmitUpdate = Callable[[ObjectReader, ResourceInfo, Document, Mapping[str, Any]], None]
 
 _ON_CREATE: Final[Mapping[str, tuple[AdmitCreate, ...]]] = {
     "compositepodgroups.scheduling.k8s.io": (admit_pod_group,),
     "podgroups.scheduling.k8s.io": (admit_pod_group,),
-    "pods": (admit_pod, set_topology_labels),
+    "persistentvolumeclaims": (set_default_storage_class,),
+    "pods": (complete_containers, admit_pod, set_topology_labels),
     "priorityclasses.scheduling.k8s.io": (check_priority_class, admit_priority_class),
 }
 _ON_UPDATE: Final[Mapping[str, tuple[AdmitUpdate, ...]]] = {
@@ -212,6 +235,54 @@ def admit_update(
     """Complete or reject an object that replaces ``old``; raise StatusError (403, 422)."""
     for admit in _ON_UPDATE.get(kind.resource, ()):
         admit(objects, kind, document, old)
+
+
+def check_limits(
+    objects: ObjectReader,
+    kind: ResourceInfo,
+    subresource: str,
+    document: Document,
+    old: Mapping[str, Any] | None,
+) -> None:
+    """Raise StatusError (403) if a valid pod or claim breaks a LimitRange of its namespace."""
+    if (kind.resource, subresource, old is None) not in _LIMITED:
+        return
+    ranges = objects.entries(LIMIT_RANGES, document["metadata"]["namespace"])
+    if ranges and (old is None or "deletionTimestamp" not in old["metadata"]):
+        from fakeapi.apiserver.admission.limit_range import check_limit_ranges
+
+        check_limit_ranges(ranges, kind, document)
+
+
+_LIMITED: Final = {
+    ("persistentvolumeclaims", "", True),
+    ("persistentvolumeclaims", "", False),
+    ("pods", "", True),
+    ("pods", "resize", False),
+}
+"""Resource, subresource, and whether the write is a create."""
+
+
+def quota_charges(
+    objects: ObjectReader,
+    kind: ResourceInfo,
+    subresource: str,
+    document: Document,
+    old: Mapping[str, Any] | None,
+    sources: IdAndTimeSources,
+) -> Sequence[QuotaCharge]:
+    """Return what a valid write charges to the ResourceQuotas of its namespace.
+
+    Raise StatusError (403) if the write exceeds a quota.
+    """
+    if not kind.namespaced:
+        return ()
+    quotas = objects.entries(RESOURCE_QUOTAS, document["metadata"]["namespace"])
+    if not quotas:
+        return ()
+    from fakeapi.apiserver.admission.resource_quota import charges_of  # imported on first use
+
+    return charges_of(quotas, kind, subresource, document, old, sources.now())
 
 
 def _admit_namespace(

@@ -333,14 +333,17 @@ VALIDATING_WEBHOOKS: Final = _builtin(
     "admissionregistration.k8s.io", "validatingwebhookconfigurations"
 )
 LEASES: Final = _builtin("coordination.k8s.io", "leases")
+LIMIT_RANGES: Final = _builtin("", "limitranges")
 NAMESPACES: Final = _builtin("", "namespaces")
 NODES: Final = _builtin("", "nodes")
 PODS: Final = _builtin("", "pods")
 POD_DISRUPTION_BUDGETS: Final = _builtin("policy", "poddisruptionbudgets")
 PRIORITY_CLASSES: Final = _builtin("scheduling.k8s.io", "priorityclasses")
 REPLICA_SETS: Final = _builtin("apps", "replicasets")
+RESOURCE_QUOTAS: Final = _builtin("", "resourcequotas")
 SERVICE_ACCOUNTS: Final = _builtin("", "serviceaccounts")
 SERVICES: Final = _builtin("", "services")
+STORAGE_CLASSES: Final = _builtin("storage.k8s.io", "storageclasses")
 
 
 def _request(group: str, kind: str, definition: str) -> ResourceInfo:

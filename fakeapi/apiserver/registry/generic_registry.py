@@ -10,16 +10,24 @@ Source: k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fakeapi.apiserver.admission.builtin_plugins import AdmissionPlugin, admit_create, admit_update
+from fakeapi.apiserver.admission.builtin_plugins import (
+    AdmissionPlugin,
+    admit_create,
+    admit_update,
+    check_limits,
+    complete_containers,
+    quota_charges,
+)
 from fakeapi.apiserver.admission.webhooks import WebhookDispatcher
 from fakeapi.apiserver.auth.escalation import WriteAuthorization
 from fakeapi.apiserver.defaulting.derived_fields import derive_create_fields, derive_update_fields
 from fakeapi.apiserver.defaulting.field_defaults import apply_defaults
 from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.builtin import RESOURCE_QUOTAS
 from fakeapi.apiserver.managedfields import (
     AppliedConfiguration,
     FieldManager,
@@ -64,6 +72,9 @@ from fakeapi.apiserver.wire.errors import (
 from fakeapi.apiserver.wire.raw_json import json_equal
 from fakeapi.apiserver.wire.request_options import DeleteOptions
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
+
+if TYPE_CHECKING:
+    from fakeapi.apiserver.admission.resource_quota import QuotaCharge
 
 DocumentChange = Callable[[Document], Document]
 
@@ -172,8 +183,10 @@ class Registry:
             validate_custom_resource(kind, kind.custom, document)
         else:
             validate_object(kind, document)
-        self._validate(kind, document, None)
-        return self._create(named, document)
+        charges = self._validate(named, document, None)
+        entry = self._create(named, document)
+        self._charge(charges)
+        return entry
 
     def update(self, target: Target, document: Document) -> Entry:
         """Replace an object, or the subresource of the target; raise StatusError.
@@ -217,8 +230,10 @@ class Registry:
             validate_object(target.kind, document, changes)
         else:
             validate_subresource(target.kind, document, old)
-        self._validate(target.kind, document, old)
-        return self._write(target, document, old, entry.version)
+        charges = self._validate(target, document, old)
+        entry = self._write(target, document, old, entry.version)
+        self._charge(charges)
+        return entry
 
     def apply(self, target: Target, config: AppliedConfiguration) -> tuple[Entry, bool]:
         """Apply a configuration for the field manager; raise StatusError.
@@ -299,10 +314,25 @@ class Registry:
                 admit(self.store, target.kind, target.namespace, document, self.sources)
         elif not target.subresource:
             admit_update(self.store, target.kind, document, old)
+        elif target.subresource == "resize":
+            complete_containers(self.store, target.kind, document)
 
-    def _validate(self, kind: ResourceInfo, document: Document, old: Document | None) -> None:
+    def _validate(
+        self, target: Target, document: Document, old: Document | None
+    ) -> Sequence[QuotaCharge]:
+        """Return what a valid write charges to quotas; raise StatusError."""
+        kind, subresource = target.kind, target.subresource
+        check_limits(self.store, kind, subresource, document, old)
         if self.dispatcher is not None:
             self.dispatcher.validate(kind, document, old)
+        return quota_charges(self.store, kind, subresource, document, old, self.sources)
+
+    def _charge(self, charges: Sequence[QuotaCharge]) -> None:
+        """Write the usage of quotas; no other write can come between the check and this."""
+        for charge in charges:
+            status = Target(RESOURCE_QUOTAS, charge.namespace, charge.quota, "status")
+            server = replace(self, dispatcher=None, field_manager="kube-apiserver")
+            server.change(status, charge.applied)
 
     def _create(self, target: Target, document: Document) -> Entry:
         try:

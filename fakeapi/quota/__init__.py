@@ -1,0 +1,1 @@
+"""What objects charge to ResourceQuotas, as pure functions of documents."""
