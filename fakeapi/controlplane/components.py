@@ -21,6 +21,7 @@ from fakeapi.controlplane.controllers.garbage_collector import GarbageCollector
 from fakeapi.controlplane.controllers.namespace_controller import NamespaceController
 from fakeapi.controlplane.controllers.node_lifecycle_controller import NodeLifecycleController
 from fakeapi.controlplane.controllers.pod_gc import PodGarbageCollector
+from fakeapi.controlplane.controllers.resource_quota_controller import ResourceQuotaController
 from fakeapi.controlplane.controllers.service_accounts import ServiceAccountController
 from fakeapi.controlplane.controllers.taint_eviction import TaintEvictionController
 from fakeapi.controlplane.kubelet.scripts import (
@@ -58,6 +59,7 @@ def _make_scheduler(
 COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
+    "resourcequota": ResourceQuotaController,
     "podgc": PodGarbageCollector,
     "serviceaccounts": ServiceAccountController,
     "disruption": DisruptionController,
@@ -67,7 +69,7 @@ COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "kubelet": _make_kubelet,
     "scheduler": _make_scheduler,
 }
-DEFAULT_RUN: Final = "gc,namespaces"
+DEFAULT_RUN: Final = "gc,namespaces,resourcequota"
 
 
 def components(

@@ -27,6 +27,7 @@ from fakeapi.quota.resource_list import (
     read_resource_list,
     section,
     total,
+    written,
 )
 from fakeapi.quota.scopes import scope_requirements
 
@@ -115,10 +116,8 @@ def recount(quota: Object, resource: str, objects: Iterable[Object], now: int) -
     return {name: used.get(name, ZERO) for name in names}
 
 
-def recounted_status(
-    quota: Object, usage: ResourceList
-) -> tuple[ResourceList, ResourceList] | None:
-    """Return ``hard`` and ``used`` after a recount; None if the status has them already.
+def recounted_status(quota: Object, usage: ResourceList) -> Object | None:
+    """Return the status of a quota after a recount; None if the quota has it already.
 
     Names that could not be counted keep their usage.
     """
@@ -130,4 +129,4 @@ def recounted_status(
     known = "hard" in status and "used" in status
     if known and equal(current, hard) and equal(before, used):
         return None
-    return hard, used
+    return {"hard": section(quota, "spec", "hard"), "used": written(used)}

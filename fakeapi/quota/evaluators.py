@@ -20,7 +20,7 @@ k8s.io/apiserver/pkg/quota/v1/generic/evaluator.go, v1.37.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -50,8 +50,10 @@ from fakeapi.quota.scopes import (
     InScope,
     claim_in_scope,
     in_no_scope,
+    is_best_effort,
     is_terminating,
     pod_in_scope,
+    volume_attributes_classes,
 )
 from policies.kubernetes.pod_requests import is_backed_by_devices
 from policies.kubernetes.quantity import NANOS, units
@@ -121,6 +123,20 @@ def counted_resources(name: str) -> Iterator[str]:
     for resource, evaluator in _SPECIAL.items():
         if evaluator.affects(name):
             yield resource
+
+
+def charge_fingerprint(resource: str, decode: Callable[[], Object]) -> Hashable:
+    """Return a value that differs when an update has changed what an object charges, and where.
+
+    ``decode`` returns the object; it is not called for objects that only their number charges.
+    """
+    evaluator = _SPECIAL.get(resource)
+    if evaluator is None:
+        return None
+    item = decode()
+    usage = sorted((name, amount.nanos) for name, amount in evaluator.usage(item, 0).items())
+    scopes = is_terminating(item), is_best_effort(item), volume_attributes_classes(item)
+    return *usage, *scopes
 
 
 def _object_count(resource: str) -> Evaluator:

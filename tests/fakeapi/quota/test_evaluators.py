@@ -13,11 +13,11 @@ from fakeapi.quota.scopes import ScopeRequirement
 SECOND = "1970-01-01T00:00:10Z"
 
 
-def container(name: str = "c", **resources: dict[str, Any]) -> dict[str, Any]:
+def container(name: str = "c", **resources: Any) -> dict[str, Any]:
     return {"name": name, "resources": resources}
 
 
-def sidecar(**resources: dict[str, Any]) -> dict[str, Any]:
+def sidecar(**resources: Any) -> dict[str, Any]:
     return {**container(**resources), "restartPolicy": "Always"}
 
 
@@ -193,7 +193,7 @@ def required(name: str, operator: str = "Exists", *values: str) -> ScopeRequirem
 
 PRIORITY = "PriorityClass"
 CLASSES = "VolumeAttributesClass"
-AFFINITY = {
+AFFINITY: Any = {
     "podAntiAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [
             {"podAffinityTerm": {"namespaceSelector": {}}}

@@ -36,7 +36,7 @@ RUNS = [
     ("all", tuple(dict.fromkeys((*COMPONENTS, "workloadspread")))),
     ("gc", ("gc",)),
     ("podgc, gc,podgc", ("podgc", "gc")),
-    (DEFAULT_RUN, ("gc", "namespaces")),
+    (DEFAULT_RUN, ("gc", "namespaces", "resourcequota")),
 ]
 
 
@@ -64,7 +64,7 @@ async def test_only_the_chosen_components_run() -> None:
         on = [name for name, switch in cluster.control_plane.items() if switch.on]
         assert (on, set(cluster.control_plane)) == (["gc", "podgc"], {*COMPONENTS, SPREAD_WEBHOOKS})
     async with VirtualCluster() as cluster:
-        assert cluster.control_plane.run == ("gc", "namespaces")
+        assert cluster.control_plane.run == ("gc", "namespaces", "resourcequota")
 
 
 async def test_components_can_be_started_and_stopped_repeatedly() -> None:

@@ -45,8 +45,8 @@ def test_containers_get_missing_requests_and_limits_and_the_pod_an_annotation(as
     )
 
 
-REQUESTS = {"requests": {"cpu": "1"}}
-BOTH = {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}
+REQUESTS: Any = {"requests": {"cpu": "1"}}
+BOTH: Any = {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ BOTH = {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}
             {"max": {"cpu": "2"}, "maxLimitRequestRatio": {"memory": "2"}},
             BOTH,
             (
-                "[maximum cpu usage per Pod is 2, but limit is 3, memory max limit to request ratio "
-                "per Pod is 2, but no request is specified or request is 0]"
+                "[maximum cpu usage per Pod is 2, but limit is 3, memory max limit to request "
+                "ratio per Pod is 2, but no request is specified or request is 0]"
             ),
         ),
     ],
     ids=["no request", "min", "max", "no limit", "ratio", "ratio without limit", "several"],
 )
 def test_a_pod_that_breaks_a_rule_is_refused(
-    ask: Ask, kind: str, rule: dict[str, Any], resources: dict[str, Any], detail: str
+    ask: Ask, kind: str, rule: dict[str, Any], resources: Any, detail: str
 ) -> None:
     limit(ask, kind, **rule)
     status, refusal = ask("POST", PODS, pod_request(containers=[container(**resources)]))

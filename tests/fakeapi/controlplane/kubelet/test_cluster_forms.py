@@ -100,5 +100,7 @@ async def test_a_script_error_is_one_line(tmp_path: Path, text: str | None, erro
 async def test_a_script_without_kubelets_is_refused(script: Path) -> None:
     done = await reprieve("fakeapi", "--port", "0", "--kubelet", str(script))
     assert done.code == 2
-    expected = "no kubelets in --run gc,namespaces; expected 'kubelet' in it, or 'all'"
+    expected = (
+        "no kubelets in --run gc,namespaces,resourcequota; expected 'kubelet' in it, or 'all'"
+    )
     assert done.err == f"reprieve: --kubelet: {expected}\n"

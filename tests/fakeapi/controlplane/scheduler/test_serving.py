@@ -18,6 +18,7 @@ from extender.kube.rest.clock import SystemClock
 from extender.server.process import run_server
 from fakeapi import FakeCluster
 from fakeapi.cli.serve_command import serve_fakeapi
+from fakeapi.controlplane.components import DEFAULT_RUN
 from tests.commands import reprieve, written
 from tests.fakeapi.controlplane.scheduler.stages import node, pod
 
@@ -28,11 +29,11 @@ ERRORS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"upstream": "1.34"},
-        "--upstream: no scheduler in --run gc,namespaces; expected 'scheduler' in it, or 'all'",
+        f"--upstream: no scheduler in --run {DEFAULT_RUN}; expected 'scheduler' in it, or 'all'",
     ),
     (
         {"feature_gates": {"GenericWorkload": True}},
-        "--feature-gates: no scheduler in --run gc,namespaces; expected 'scheduler' in it, or",
+        f"--feature-gates: no scheduler in --run {DEFAULT_RUN}; expected 'scheduler' in it, or",
     ),
     (
         {"run": "scheduler", "extender": "127.0.0.1:8888"},
