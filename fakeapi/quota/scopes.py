@@ -91,7 +91,7 @@ def is_terminating(pod: Object) -> bool:
 
 
 def is_best_effort(pod: Object) -> bool:
-    """Return whether a pod has the QoS class BestEffort, also before its status says so."""
+    """Return whether a pod has the QoS class BestEffort, which its status need not report yet."""
     if known := section(pod, "status").get("qosClass"):
         return bool(known == "BestEffort")
     spec = section(pod, "spec")

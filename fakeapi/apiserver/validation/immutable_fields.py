@@ -26,6 +26,7 @@ from fakeapi.apiserver.validation.pod_groups import (
     pod_group_changes,
     workload_changes,
 )
+from fakeapi.apiserver.validation.quotas import quota_changes
 from fakeapi.apiserver.wire.errors import Cause, forbidden_field, invalid_value
 from fakeapi.apiserver.wire.raw_json import json_equal
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError, decode_struct
@@ -181,6 +182,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     "podgroups.scheduling.k8s.io": pod_group_changes,
     "pods": _pod,
     "resourceclaims.resource.k8s.io": claim_changes,
+    "resourcequotas": quota_changes,
     "resourceslices.resource.k8s.io": slice_changes,
     "rolebindings.rbac.authorization.k8s.io": _role_ref,
     "secrets": _secret,

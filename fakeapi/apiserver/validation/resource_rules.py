@@ -16,6 +16,11 @@ from typing import Any, Final
 from fakeapi.apiserver.schema.crds.definition_validation import definition_errors, name_errors
 from fakeapi.apiserver.validation.devices import claim_status_errors
 from fakeapi.apiserver.validation.pod_groups import pod_group_status_errors, workload_errors
+from fakeapi.apiserver.validation.quotas import (
+    limit_range_errors,
+    quota_errors,
+    quota_status_errors,
+)
 from fakeapi.apiserver.validation.webhook_configurations import webhook_configuration_errors
 from fakeapi.apiserver.wire.errors import (
     Cause,
@@ -296,12 +301,14 @@ RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "ingresses.networking.k8s.io": (_ingress,),
     "jobs.batch": (_job_template_rule("spec"), _TEMPLATE_MOUNTS),
     "leases.coordination.k8s.io": (_lease,),
+    "limitranges": (limit_range_errors,),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": (webhook_configuration_errors,),
     "nodes": (_node,),
     "persistentvolumeclaims": (_claim,),
     "pods": (_pod, _volume_mounts_rule("spec")),
     "replicasets.apps": (_workload_rule("deployment", selector_required=True), _TEMPLATE_MOUNTS),
     "replicationcontrollers": (_replication_controller,),
+    "resourcequotas": (quota_errors,),
     "rolebindings.rbac.authorization.k8s.io": (_role_binding_rule("Role", "ClusterRole"),),
     "roles.rbac.authorization.k8s.io": (_role,),
     "secrets": (_secret,),
@@ -312,4 +319,5 @@ RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
 STATUS_RULES: Final[Mapping[str, Callable[[Object, Object], Iterator[Cause]]]] = {
     "podgroups.scheduling.k8s.io": pod_group_status_errors,
     "resourceclaims.resource.k8s.io": claim_status_errors,
+    "resourcequotas": quota_status_errors,
 }

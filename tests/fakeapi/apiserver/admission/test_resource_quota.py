@@ -14,7 +14,7 @@ CLAIMS = f"{DEFAULT}/persistentvolumeclaims"
 
 
 def limit(ask: Ask, hard: dict[str, str], used: dict[str, str] | None = None, **spec: Any) -> None:
-    """Create the quota q that has been counted; nothing is used unless ``used`` says so."""
+    """Create the quota q that has been counted; ``used`` is its usage, by default none."""
     quota = {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}}
     assert ask("POST", QUOTAS, quota)[0] == 201
     used = dict.fromkeys(hard, "0") if used is None else used
