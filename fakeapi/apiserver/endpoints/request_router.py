@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
+from fakeapi.apiserver.admission.policies import PolicyDispatcher, ValidatingPolicies
 from fakeapi.apiserver.admission.priority import system_priority_classes
 from fakeapi.apiserver.admission.webhooks import (
     RequestedOperation,
@@ -109,6 +110,7 @@ class Api:
         self._converter = VersionConverter(store, self.pending_calls, sources, self.services)
         self.objects = VersionedStore(store, self._definitions.stored, self._converter)
         self.webhooks = Webhooks(store, self.pending_calls, uid, self.services)
+        self._policies = ValidatingPolicies(store)
         self.node_proxy = NodeProxy()
         self.registry = Registry(self.objects, sources)
         self.tokens = IssuedTokens(sources.timestamp, store)
@@ -224,7 +226,7 @@ class Api:
             found = self._discover(request) or self.node_proxy.serve(request, self.store)
             if found is not None:
                 return found
-        renewed = self._heartbeats.serve(request) if not self.webhooks.any else None
+        renewed = self._heartbeats.serve(request) if not self._has_dynamic_admission else None
         if renewed is not None:
             return renewed
         position, kinds = group_version_path(request.path), self.kinds
@@ -260,17 +262,25 @@ class Api:
             raise forbidden_request(attributes)
         return user
 
+    @property
+    def _has_dynamic_admission(self) -> bool:
+        return self.webhooks.any or self._policies.any
+
     def _webhook_dispatcher(
         self, target: Target, request: Request, user: User
     ) -> WebhookDispatcher | None:
-        """Return the dispatcher of a request's webhooks; None if no webhook is configured."""
-        if request.method == "GET" or not self.webhooks.any:
+        """Return the dispatcher of a request's webhooks and policies; None if there are none."""
+        if request.method == "GET" or not self._has_dynamic_admission:
             return None
         path = (target.namespace, target.name, target.subresource)
         operation = RequestedOperation(user, target.kind, *path, request.query)
-        return WebhookDispatcher(
-            self.webhooks, operation, self.objects, VersionedObjects(self.kinds, self._convert)
-        )
+        versioned = VersionedObjects(self.kinds, self._convert)
+        policies = None
+        if self._policies.any:
+            policies = PolicyDispatcher(
+                self._policies, self.objects, versioned, self.authorizer
+            ).validate
+        return WebhookDispatcher(self.webhooks, operation, self.objects, versioned, policies)
 
     def _convert(
         self, to_kind: ResourceInfo, from_kind: ResourceInfo, document: Document

@@ -329,6 +329,10 @@ BINDINGS: Final = _builtin("", "bindings")
 CUSTOM_RESOURCE_DEFINITIONS: Final = _builtin("apiextensions.k8s.io", "customresourcedefinitions")
 EVENTS: Final = _builtin("", "events")
 MUTATING_WEBHOOKS: Final = _builtin("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
+VALIDATING_POLICIES: Final = _builtin("admissionregistration.k8s.io", "validatingadmissionpolicies")
+VALIDATING_POLICY_BINDINGS: Final = _builtin(
+    "admissionregistration.k8s.io", "validatingadmissionpolicybindings"
+)
 VALIDATING_WEBHOOKS: Final = _builtin(
     "admissionregistration.k8s.io", "validatingwebhookconfigurations"
 )

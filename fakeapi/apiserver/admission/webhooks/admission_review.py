@@ -72,18 +72,16 @@ def admission_review(
             "could not create admission objects: webhook does not accept known AdmissionReview "
             f"versions {accepted}"
         )
-    request = admission_request(invocation, attributes, versioned_objects)
+    request = admission_request(invocation.resource, attributes, versioned_objects)
     return {"kind": _KIND, "apiVersion": f"{_GROUP}/{versions[0]}", "request": request}
 
 
 def admission_request(
-    invocation: WebhookInvocation,
-    attributes: AdmissionAttributes,
-    versioned_objects: VersionedObjects,
+    resource: ResourceInfo, attributes: AdmissionAttributes, versioned_objects: VersionedObjects
 ) -> Document:
-    """Return the AdmissionRequest for a webhook, without its uid."""
-    operation, form = attributes.requested, invocation.resource
-    kind = object_kind(invocation, attributes)
+    """Return the AdmissionRequest in the version of the matched resource, without its uid."""
+    operation = attributes.requested
+    kind = object_kind(resource, attributes)
     names = {
         "subResource": operation.subresource,
         "requestSubResource": operation.subresource,
@@ -95,7 +93,7 @@ def admission_request(
     return {
         "uid": "",
         "kind": _kind(kind),
-        "resource": _resource(form),
+        "resource": _resource(resource),
         "requestKind": _kind(own),
         "requestResource": _resource(operation.resource),
         **optional,
@@ -108,9 +106,9 @@ def admission_request(
     }
 
 
-def object_kind(invocation: WebhookInvocation, attributes: AdmissionAttributes) -> ResourceInfo:
-    """Return the kind of the objects in the webhook's version."""
-    return attributes.kind if has_other_kind(attributes) else invocation.resource
+def object_kind(resource: ResourceInfo, attributes: AdmissionAttributes) -> ResourceInfo:
+    """Return the kind of the objects in the version of the matched resource."""
+    return attributes.kind if has_other_kind(attributes) else resource
 
 
 def has_other_kind(attributes: AdmissionAttributes) -> bool:
@@ -272,7 +270,7 @@ def match_conditions_hold(
     webhook = invocation.webhook
     if not webhook.conditions:
         return True
-    request = admission_request(invocation, attributes, versioned_objects)
+    request = admission_request(invocation.resource, attributes, versioned_objects)
     objects = {name: request.pop(name) for name in ("object", "oldObject")}
     faults = []
     for expression in webhook.conditions:

@@ -34,13 +34,17 @@ KINDS: Final[Mapping[Role, ResourceInfo]] = {
 
 @dataclass(frozen=True, slots=True)
 class WebhookRule:
-    """The operations and resources that a webhook matches."""
+    """The operations and resources that a webhook or an admission policy matches.
+
+    ``names`` are those of the objects that a policy matches; empty: all of them.
+    """
 
     operations: tuple[str, ...]
     groups: tuple[str, ...]
     versions: tuple[str, ...]
     resources: tuple[str, ...]
     scope: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +110,9 @@ def _webhook(key: tuple[str, str, int], role: Role, document: Mapping[str, Any])
         role=role,
         name=key[1],
         client=document.get("clientConfig") or {},
-        rules=tuple(_rule(rule) for rule in document.get("rules") or ()),
-        namespaces=_selector(document.get("namespaceSelector") or {}),
-        objects=_selector(document.get("objectSelector") or {}),
+        rules=tuple(compile_rule(rule) for rule in document.get("rules") or ()),
+        namespaces=compile_selector(document.get("namespaceSelector") or {}),
+        objects=compile_selector(document.get("objectSelector") or {}),
         versions=tuple(document.get("admissionReviewVersions") or ()),
         side_effects=document.get("sideEffects") or "",
         timeout_seconds=document.get("timeoutSeconds") or DEFAULT_SECONDS,
@@ -122,17 +126,20 @@ def _webhook(key: tuple[str, str, int], role: Role, document: Mapping[str, Any])
     )
 
 
-def _rule(rule: Mapping[str, Any]) -> WebhookRule:
+def compile_rule(rule: Mapping[str, Any]) -> WebhookRule:
+    """Return a rule as it is matched."""
     return WebhookRule(
         operations=tuple(rule.get("operations") or ()),
         groups=tuple(rule.get("apiGroups") or ()),
         versions=tuple(rule.get("apiVersions") or ()),
         resources=tuple(rule.get("resources") or ()),
         scope=rule.get("scope") or "*",
+        names=tuple(rule.get("resourceNames") or ()),
     )
 
 
-def _selector(selector: Mapping[str, Any]) -> LabelSelector | SelectorError:
+def compile_selector(selector: Mapping[str, Any]) -> LabelSelector | SelectorError:
+    """Return a label selector as it is matched; if that fails, return the error."""
     try:
         requirements = [
             label_requirement(e.get("key", ""), e.get("operator", ""), e.get("values") or ())

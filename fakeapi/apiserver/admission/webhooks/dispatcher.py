@@ -1,9 +1,10 @@
-"""The dispatcher of admission plugins and webhooks for one request, and the resulting warnings.
+"""The dispatcher of admission plugins, policies and webhooks for one request, and its warnings.
 
     admit       admission plugins, then mutating webhooks one after the other; if one has changed
                 the object, admission plugins again, and then those webhooks with
                 ``reinvocationPolicy: IfNeeded`` that were called before a later change
-    validate    validating webhooks, in parallel, with the object as it would be stored
+    validate    admission policies, then validating webhooks, in parallel, with the object as it
+                would be stored
 
 Warnings have no duplicates, and are truncated if they are too long together.
 
@@ -101,8 +102,12 @@ class _ReinvocationContext:
         self.before.clear()
 
 
+PolicyCheck = Callable[[AdmissionAttributes, Callable[[str], None]], None]
+"""A function that validates a request by admission policies: (attributes, warn)."""
+
+
 class WebhookDispatcher:
-    """Calls the admission plugins and webhooks of one request, and collects their warnings."""
+    """Calls the admission plugins, policies and webhooks of a request, and collects warnings."""
 
     def __init__(
         self,
@@ -110,7 +115,9 @@ class WebhookDispatcher:
         requested: RequestedOperation,
         objects: ObjectReader,
         versioned_objects: VersionedObjects,
+        policies: PolicyCheck | None = None,
     ) -> None:
+        self._policies = policies
         self._warnings: list[str] = []
         self._webhooks = webhooks
         self._requested = requested
@@ -178,10 +185,15 @@ class WebhookDispatcher:
             after["managedFields"] = before.get("managedFields") or []
 
     def validate(self, kind: ResourceInfo, document: Document, old: Document | None) -> None:
-        """Call validating webhooks for a document. Raise StatusError, CallsPendingError."""
+        """Call policies and validating webhooks. Raise StatusError, CallsPendingError."""
         hooks = self._webhooks_of("validating")
-        if hooks:
-            self._call_validating(hooks, self._attributes(kind, document, old))
+        if hooks or self._policies is not None:
+            self._validate(hooks, self._attributes(kind, document, old))
+
+    def _validate(self, hooks: Sequence[Webhook], attributes: AdmissionAttributes) -> None:
+        if self._policies is not None:
+            self._policies(attributes, self._warnings.append)
+        self._call_validating(hooks, attributes)
 
     def admit_and_validate(
         self, kind: ResourceInfo, document: Document, old: Document | None = None
@@ -195,7 +207,7 @@ class WebhookDispatcher:
         return admitted
 
     def check_delete(self, kind: ResourceInfo, old: Document, options: Document) -> None:
-        """Call the webhooks for an object to be deleted. Raise StatusError, CallsPendingError."""
+        """Call policies and webhooks for a deletion. Raise StatusError, CallsPendingError."""
         attributes = AdmissionAttributes(
             requested=self._requested,
             operation=DELETE,
@@ -208,7 +220,7 @@ class WebhookDispatcher:
         )
         for webhook in self._webhooks_of("mutating"):
             self._call_mutating_webhook(webhook, attributes)
-        self._call_validating(self._webhooks_of("validating"), attributes)
+        self._validate(self._webhooks_of("validating"), attributes)
 
     def _webhooks_of(self, role: Role) -> Sequence[Webhook]:
         if is_exempt(self._requested.resource):
@@ -288,7 +300,7 @@ class WebhookDispatcher:
             return None
         if document is None or not operations:
             return None
-        form = object_kind(invocation, attributes)
+        form = object_kind(invocation.resource, attributes)
         return apply_webhook_patch(
             self._versioned_objects, attributes.kind, form, document, operations
         )

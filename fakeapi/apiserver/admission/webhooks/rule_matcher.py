@@ -14,7 +14,7 @@ Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/{generic/webhook.go, pred
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,28 +64,33 @@ def invocation_of(
     versioned_objects: VersionedObjects,
 ) -> WebhookInvocation | None:
     """Return the invocation of a webhook, None if it does not match; StatusError (404, 500)."""
-    if not _matches_object(webhook.objects, attributes):
+    if not matches_object(webhook.objects, attributes):
         return None
-    resource = _resource(webhook, attributes, versioned_objects)
-    if resource is None or not _matches_namespace(webhook.namespaces, attributes, objects):
+    resource = matched_resource(
+        webhook.rules, attributes, versioned_objects, equivalent=webhook.equivalent
+    )
+    if resource is None or not matches_namespace(webhook.namespaces, attributes, objects):
         return None
     if isinstance(webhook.objects, SelectorError):
         raise internal_error(str(webhook.objects))
     return WebhookInvocation(webhook, resource)
 
 
-def _resource(
-    webhook: Webhook, attributes: AdmissionAttributes, versioned_objects: VersionedObjects
+def matched_resource(
+    rules: Sequence[WebhookRule],
+    attributes: AdmissionAttributes,
+    versioned_objects: VersionedObjects,
+    *,
+    equivalent: bool,
 ) -> ResourceInfo | None:
+    """Return the resource that rules match, in its version; None if they match none."""
     resource = attributes.requested.resource
-    if any(_matches_rule(rule, attributes, resource) for rule in webhook.rules):
+    if any(_matches_rule(rule, attributes, resource) for rule in rules):
         return resource
-    if not webhook.equivalent:
+    if not equivalent:
         return None
     forms = versioned_objects.equivalent_kinds(resource)
-    return next(
-        (f for rule in webhook.rules for f in forms if _matches_rule(rule, attributes, f)), None
-    )
+    return next((f for rule in rules for f in forms if _matches_rule(rule, attributes, f)), None)
 
 
 def _matches_rule(
@@ -97,6 +102,7 @@ def _matches_rule(
         and _names(rule.versions, resource.version)
         and _in_scope(rule.scope, attributes, resource)
         and any(_names_resource(r, resource, attributes) for r in rule.resources)
+        and (not rule.names or attributes.name in rule.names)
     )
 
 
@@ -117,16 +123,17 @@ def _in_scope(scope: str, attributes: AdmissionAttributes, resource: ResourceInf
     return scope == "*" or namespaced is (scope == "Namespaced")
 
 
-def _matches_object(
+def matches_object(
     selector: LabelSelector | SelectorError, attributes: AdmissionAttributes
 ) -> bool:
+    """Return whether the object or the old one is selected; a selector's error counts as yes."""
     if isinstance(selector, SelectorError) or not selector.requirements:
         return True
     documents = (attributes.object, attributes.old)
     return any(d is not None and selector.matches(_labels(d)) for d in documents)
 
 
-def _matches_namespace(
+def matches_namespace(
     selector: LabelSelector | SelectorError, attributes: AdmissionAttributes, objects: ObjectReader
 ) -> bool:
     """Return whether the namespace is selected. Raise StatusError (404, 500)."""

@@ -8,7 +8,8 @@ apiextensions/validation/validation.go; compileRule in pkg/apiserver/schema/cel/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -46,6 +47,8 @@ PER_CALL_LIMIT: Final = 1_000_000
 OBJECT_BUDGET: Final = 10_000_000
 
 _FAILED: Final = "Failed to parse expression"
+_FUNCTION_ERROR: Final = re.compile(r"Function '\w+' error: Python function call failed: \w+: ")
+_FUNCTION_HINT: Final = ". Check function arguments and their types."
 
 
 class ExpressionError(ValueError):
@@ -83,6 +86,10 @@ class Expression:
         context = _context()
         for name, value in variables.items():
             context.add_variable(name, value)
+        return self.evaluate_in(context)
+
+    def evaluate_in(self, context: Any) -> Any:
+        """Return the value in a context of :func:`new_context`. Raise ExpressionError."""
         try:
             return self._program.execute(context)
         except KeyError as error:
@@ -92,7 +99,7 @@ class Expression:
         except TypeError:
             raise ExpressionError("no such overload") from None
         except (ValueError, RuntimeError, IndexError, OverflowError) as error:
-            raise ExpressionError(str(error).partition(". ")[0].strip()) from None
+            raise ExpressionError(_evaluation_error(str(error))) from None
 
 
 @lru_cache(maxsize=4096)
@@ -103,8 +110,13 @@ def compile_expression(source: str) -> Expression:
 
 @lru_cache(maxsize=1)
 def _context() -> Any:
+    return new_context({})
+
+
+def new_context(functions: Mapping[str, Callable[..., Any]]) -> Any:
+    """Return a context without variables, with functions in addition to the known ones."""
     context = ENGINE.Context()
-    for name, function in known_functions().items():
+    for name, function in (*known_functions().items(), *functions.items()):
         context.add_function(name, function)
     return context
 
@@ -115,6 +127,16 @@ def known_functions() -> Mapping[str, Any]:
     from cel.stdlib import STDLIB_FUNCTIONS
 
     return {**STDLIB_FUNCTIONS, **FUNCTIONS}
+
+
+def _evaluation_error(message: str) -> str:
+    """Return the error of an evaluation without what the library adds."""
+    function = _FUNCTION_ERROR.match(message)
+    return (
+        message[function.end() :].removesuffix(_FUNCTION_HINT)
+        if function
+        else (message.partition(". ")[0].strip())
+    )
 
 
 def _parse_error(message: str) -> str:

@@ -83,7 +83,16 @@ def macro_depth(tokens: Sequence[Token]) -> int:
     return deepest
 
 
-ENGINE: Final[Any] = import_module("cel") if find_spec("cel") else None
+class _Engine:
+    """The CEL library; it is imported when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module("cel"), name)
+        setattr(self, name, found)
+        return found
+
+
+ENGINE: Final[Any] = _Engine() if find_spec("cel") else None
 
 MISSING: Final = (
     "CEL rules need the library common-expression-language: pip install 'reprieve[cel]'"

@@ -1,0 +1,177 @@
+"""The policies of a store with their bindings, as they are matched and evaluated.
+
+They are read again after each write of a policy or a binding. A policy whose resourceVersion is
+unchanged is not compiled again. The modules that evaluate CEL are imported with the first policy.
+
+Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fakeapi.apiserver.admission.webhooks.configured_webhooks import (
+    WebhookRule,
+    compile_rule,
+    compile_selector,
+)
+from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.builtin import VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS
+from fakeapi.apiserver.kinds.structural_types import schema_of
+from fakeapi.apiserver.store.object_store import Document, Entry, Store
+from fakeapi.apiserver.wire.struct_decoder import StructDecodeError, decode_struct
+from policies.kubernetes.selectors import LabelSelector, SelectorError
+
+if TYPE_CHECKING:
+    from fakeapi.apiserver.admission.policies.compilation import CompiledPolicy
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchResources:
+    """The requests that a policy or a binding matches; no rules match every resource."""
+
+    rules: tuple[WebhookRule, ...]
+    excluded: tuple[WebhookRule, ...]
+    namespaces: LabelSelector | SelectorError
+    objects: LabelSelector | SelectorError
+    equivalent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ParamRef:
+    """The parameters of a binding: one by name, or those that a selector selects."""
+
+    name: str
+    namespace: str
+    selector: LabelSelector | SelectorError | None
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBinding:
+    """A binding; ``match`` is None if it restricts nothing."""
+
+    name: str
+    match: MatchResources | None
+    params: ParamRef | None
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy; ``param_kind`` is the apiVersion and kind of its parameters, if it has any."""
+
+    name: str
+    fails_open: bool
+    match: MatchResources
+    param_kind: tuple[str, str] | None
+    program: CompiledPolicy
+    bindings: tuple[PolicyBinding, ...]
+
+
+class ValidatingPolicies:
+    """The validating admission policies of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read: Sequence[Policy] | None = None
+        self._compiled: dict[str, tuple[int, CompiledPolicy]] = {}
+        for kind in (VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS):
+            store.listen(kind, self._forget)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a policy that may deny a request."""
+        return bool(self.all)
+
+    @property
+    def all(self) -> Sequence[Policy]:
+        """The policies that may deny a request, in the order of their names."""
+        if self._read is None:
+            self._read = self._policies()
+        return self._read
+
+    def _forget(self) -> None:
+        self._read = None
+
+    def _policies(self) -> Sequence[Policy]:
+        entries = self._store.entries(VALIDATING_POLICIES)
+        if not entries:
+            return ()
+        bindings: dict[str, list[PolicyBinding]] = {}
+        for entry in self._store.entries(VALIDATING_POLICY_BINDINGS):
+            spec = _spec(VALIDATING_POLICY_BINDINGS, entry)
+            if spec is not None:
+                bindings.setdefault(spec.get("policyName", ""), []).append(
+                    _binding(entry.key, spec)
+                )
+        specs = ((entry, _spec(VALIDATING_POLICIES, entry)) for entry in entries)
+        return [
+            self._policy(entry, spec, tuple(bindings.get(entry.key, ())))
+            for entry, spec in specs
+            if spec is not None and (entry.key in bindings or spec.get("paramKind"))
+        ]
+
+    def _policy(self, entry: Entry, spec: Object, bindings: tuple[PolicyBinding, ...]) -> Policy:
+        kind = spec.get("paramKind")
+        return Policy(
+            name=entry.key,
+            fails_open=spec.get("failurePolicy") == "Ignore",
+            match=_match(spec.get("matchConstraints") or {}),
+            param_kind=(kind.get("apiVersion", ""), kind.get("kind", "")) if kind else None,
+            program=self._program(entry, spec),
+            bindings=bindings,
+        )
+
+    def _program(self, entry: Entry, spec: Object) -> CompiledPolicy:
+        from fakeapi.apiserver.admission.policies.compilation import compile_policy
+
+        version, program = self._compiled.get(entry.key, (0, None))
+        if program is None or version != entry.version:
+            program = compile_policy(spec)
+            self._compiled[entry.key] = entry.version, program
+        return program
+
+
+def _spec(kind: ResourceInfo, entry: Entry) -> Object | None:
+    """Return the spec of an object; None if it was loaded without validation and is malformed."""
+    document: Document = entry.document()
+    try:
+        decode_struct(schema_of(kind), document)
+    except StructDecodeError:
+        return None
+    return document.get("spec") or {}
+
+
+def _binding(name: str, spec: Object) -> PolicyBinding:
+    match, params = spec.get("matchResources"), spec.get("paramRef")
+    return PolicyBinding(
+        name=name,
+        match=None if match is None else _match(match),
+        params=None if params is None else _params(params),
+        actions=tuple(spec.get("validationActions") or ()),
+    )
+
+
+def _match(match: Object) -> MatchResources:
+    return MatchResources(
+        rules=tuple(map(compile_rule, match.get("resourceRules") or ())),
+        excluded=tuple(map(compile_rule, match.get("excludeResourceRules") or ())),
+        namespaces=compile_selector(match.get("namespaceSelector") or {}),
+        objects=compile_selector(match.get("objectSelector") or {}),
+        equivalent=match.get("matchPolicy", "Equivalent") == "Equivalent",
+    )
+
+
+def _params(reference: Object) -> ParamRef:
+    selector = reference.get("selector")
+    return ParamRef(
+        name=reference.get("name") or "",
+        namespace=reference.get("namespace") or "",
+        selector=None if selector is None else compile_selector(selector),
+        required=reference.get("parameterNotFoundAction") == "Deny",
+    )

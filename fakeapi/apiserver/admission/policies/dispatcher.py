@@ -1,0 +1,186 @@
+"""The dispatcher of policies for one request: denials and warnings.
+
+Every binding of every matching policy is evaluated; the first failed validation is the error of
+the request. Its reason decides the code: Forbidden 403, Unauthorized 401, RequestEntityTooLarge
+413, and 422 otherwise.
+
+Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,policy_decision}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from fakeapi.apiserver.admission.policies.configured_policies import (
+    Policy,
+    PolicyBinding,
+    ValidatingPolicies,
+)
+from fakeapi.apiserver.admission.policies.matching import (
+    PolicyConfigurationError,
+    collect_params,
+    match,
+    param_kind,
+)
+from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes, VersionedObjects
+from fakeapi.apiserver.admission.webhooks.rule_matcher import is_exempt
+from fakeapi.apiserver.auth.authorization import Authorizer
+from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.builtin import NAMESPACES
+from fakeapi.apiserver.store.dry_run import ObjectReader
+from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.wire.errors import Cause, forbidden, not_found
+
+if TYPE_CHECKING:
+    from fakeapi.apiserver.admission.policies.evaluation import PolicyInput
+
+_KIND: Final = "ValidatingAdmissionPolicy"
+_CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
+_REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
+_INVALID: Final = 422
+
+
+class PolicyDispatcher:
+    """Evaluates the policies of one request."""
+
+    def __init__(
+        self,
+        policies: ValidatingPolicies,
+        objects: ObjectReader,
+        versioned_objects: VersionedObjects,
+        authorizer: Authorizer,
+    ) -> None:
+        self._policies = policies
+        self._objects = objects
+        self._versioned_objects = versioned_objects
+        self._authorizer = authorizer
+
+    def validate(self, attributes: AdmissionAttributes, warn: Callable[[str], None]) -> None:
+        """Evaluate the policies for a request, and pass on warnings; raise StatusError."""
+        if _is_excluded(attributes.requested.resource, attributes.requested.subresource):
+            return
+        run = _Run(attributes, self._objects, self._versioned_objects, self._authorizer, warn)
+        for policy in self._policies.all:
+            run.apply(policy)
+        run.finish()
+
+
+def _is_excluded(resource: ResourceInfo, subresource: str) -> bool:
+    """Return whether a resource is exempt: policies, configurations, and reviews of access."""
+    return is_exempt(resource) or (resource.group in _REVIEW_GROUPS and not subresource)
+
+
+class _Run:
+    """The evaluation of all policies for one request, and the first denial."""
+
+    def __init__(
+        self,
+        attributes: AdmissionAttributes,
+        objects: ObjectReader,
+        versioned_objects: VersionedObjects,
+        authorizer: Authorizer,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._attributes = attributes
+        self._objects = objects
+        self._versioned_objects = versioned_objects
+        self._authorizer = authorizer
+        self._warn = warn
+        self._inputs: dict[ResourceInfo, PolicyInput] = {}
+        self._denial: tuple[str, str] | None = None
+
+    def apply(self, policy: Policy) -> None:
+        """Evaluate one policy for all its bindings."""
+        try:
+            resource = match(policy.match, self._attributes, self._objects, self._versioned_objects)
+            if resource is not None:
+                param_kind(policy, self._versioned_objects)
+        except PolicyConfigurationError as error:
+            self._deny_configuration(policy, f"'{policy.name}'", f"policy: {error}")
+            return
+        if resource is None:
+            return
+        for binding in policy.bindings:
+            try:
+                self._apply_binding(policy, binding, resource)
+            except PolicyConfigurationError as error:
+                self._deny_configuration(policy, _named(policy, binding), f"binding: {error}")
+
+    def _deny_configuration(self, policy: Policy, named: str, error: str) -> None:
+        if not policy.fails_open:
+            self._deny(f"{named} denied request: failed to configure {error}")
+
+    def finish(self) -> None:
+        """Raise StatusError if a policy has denied the request."""
+        if self._denial is None:
+            return
+        message, reason = self._denial
+        attributes = self._attributes
+        metadata = (attributes.object or {}).get("metadata") or {}
+        name = attributes.name or metadata.get("generateName") or "Unknown"
+        resource = attributes.requested.resource
+        error = forbidden(resource, name, message, [Cause("", message)])
+        error.reason, error.code = reason, _CODES.get(reason, _INVALID)
+        raise error
+
+    def _apply_binding(
+        self, policy: Policy, binding: PolicyBinding, resource: ResourceInfo
+    ) -> None:
+        """Evaluate one policy for one binding; raise PolicyConfigurationError."""
+        objects, versioned_objects = self._objects, self._versioned_objects
+        attributes = self._attributes
+        if binding.match is not None and (
+            match(binding.match, attributes, objects, versioned_objects) is None
+        ):
+            return
+        namespace = attributes.namespace
+        for params in collect_params(policy, binding, namespace, objects, versioned_objects):
+            result = self._input(resource).evaluate(
+                policy.program, params, fails_open=policy.fails_open
+            )
+            for failure in result.failures:
+                if "Warn" in binding.actions:
+                    named = _named(policy, binding)
+                    self._warn(f"Validation failed for {_KIND} {named}: {failure.message}")
+                if "Deny" in binding.actions:
+                    message = f"{_named(policy, binding)} denied request: {failure.message}"
+                    self._deny(message, failure.reason)
+            for error in result.annotation_errors:
+                self._deny(f"{_named(policy, binding)} denied request: {error}")
+
+    def _input(self, resource: ResourceInfo) -> PolicyInput:
+        # imports the CEL library
+        from fakeapi.apiserver.admission.policies.evaluation import PolicyInput
+
+        found = self._inputs.get(resource)
+        if found is None:
+            found = self._inputs[resource] = PolicyInput(
+                resource,
+                self._attributes,
+                self._versioned_objects,
+                self._namespace_object(),
+                self._authorizer,
+            )
+        return found
+
+    def _namespace_object(self) -> Document | None:
+        """Return the namespace of the object without fields that policies do not see."""
+        name = self._attributes.namespace
+        if not name or self._attributes.kind is NAMESPACES:
+            return None
+        entry = self._objects.get(NAMESPACES, name)
+        if entry is None:
+            raise not_found(NAMESPACES, name)
+        document = entry.document()
+        hidden = ("managedFields", "ownerReferences", "selfLink")
+        metadata = {k: v for k, v in document["metadata"].items() if k not in hidden}
+        return {**document, "metadata": metadata}
+
+    def _deny(self, message: str, reason: str = "") -> None:
+        if self._denial is None:
+            self._denial = f"{_KIND} {message}", reason or "Invalid"
+
+
+def _named(policy: Policy, binding: PolicyBinding) -> str:
+    return f"'{policy.name}' with binding '{binding.name}'"
