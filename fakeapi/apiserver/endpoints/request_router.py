@@ -272,15 +272,16 @@ class Api:
         """Return the dispatcher of a request's webhooks and policies; None if there are none."""
         if request.method == "GET" or not self._has_dynamic_admission:
             return None
+        versioned, check = VersionedObjects(self.kinds, self._convert), None
+        if self._policies.any:
+            policies = self._policies.candidates(versioned, target.kind, target.subresource)
+            if not policies and not self.webhooks.any:
+                return None
+            run = PolicyDispatcher(policies, self.objects, versioned, self.authorizer)
+            check = run.validate if policies else None
         path = (target.namespace, target.name, target.subresource)
         operation = RequestedOperation(user, target.kind, *path, request.query)
-        versioned = VersionedObjects(self.kinds, self._convert)
-        policies = None
-        if self._policies.any:
-            policies = PolicyDispatcher(
-                self._policies, self.objects, versioned, self.authorizer
-            ).validate
-        return WebhookDispatcher(self.webhooks, operation, self.objects, versioned, policies)
+        return WebhookDispatcher(self.webhooks, operation, self.objects, versioned, check)
 
     def _convert(
         self, to_kind: ResourceInfo, from_kind: ResourceInfo, document: Document

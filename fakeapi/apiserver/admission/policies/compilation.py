@@ -14,34 +14,46 @@ k8s.io/apiserver/pkg/admission/plugin/cel/composition.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fakeapi.apiserver.admission.policies.authorizer import AUTHORIZER_FUNCTIONS
 from fakeapi.apiserver.schema.cel.compilation import (
     Expression,
     ExpressionError,
     compile_expression,
+    known_functions,
 )
-from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed, token_at, tokenize
+from fakeapi.apiserver.schema.cel.parser import (
+    MISSING,
+    OPTIONAL_FIELD,
+    Token,
+    is_installed,
+    token_at,
+    tokenize,
+)
 
 Object = Mapping[str, Any]
 
 VARIABLE_FUNCTION: Final = "policy_variable"
-INPUTS: Final = ("object", "oldObject", "request", "namespaceObject", "authorizer")
+OBJECTS: Final = ("object", "oldObject")
+INPUTS: Final = (*OBJECTS, "request", "namespaceObject", "authorizer")
 """The variables that are the same for all policies of a request."""
+MANAGED_FIELDS: Final = "managedFields"
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyExpression:
-    """An expression of a policy; ``inputs`` are the variables of the request that it refers to.
+    """An expression of a policy; ``compiled`` is the error if it cannot be compiled.
 
-    ``compiled`` is the error if the expression cannot be compiled.
+    ``names`` are the inputs and the functions that it needs, and ``managedFields`` if it may see
+    those of an object.
     """
 
     source: str
     compiled: Expression | ExpressionError
-    inputs: frozenset[str]
+    names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +105,32 @@ def _validation(validation: Object) -> Validation:
 
 def _expression(holder: Object, name: str) -> PolicyExpression:
     source = holder.get(name) or ""
-    names = {token.text for token in tokenize(source) if token.kind == "name"}
-    return PolicyExpression(source, _compile(source), frozenset(names.intersection(INPUTS)))
+    tokens = tokenize(source)
+    texts = {token.text for token in tokens if token.kind == "name"}
+    if any(token.text in (".?", "[?") for token in tokens):
+        texts.add(OPTIONAL_FIELD)
+    if "variables" in texts:
+        texts.add(VARIABLE_FUNCTION)
+    functions = {*known_functions(), *AUTHORIZER_FUNCTIONS, VARIABLE_FUNCTION}
+    names = {function for function in functions if function.rpartition(".")[2] in texts}
+    names |= texts.intersection(INPUTS)
+    if any(_needs_managed_fields(tokens, index) for index in range(len(tokens))):
+        names.add(MANAGED_FIELDS)
+    return PolicyExpression(source, _compile(source), frozenset(names))
+
+
+def _needs_managed_fields(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a token refers to an object, its metadata or its managed fields."""
+    if tokens[index].text not in OBJECTS or token_at(tokens, index - 1).text == ".":
+        return False
+    for narrows in ("metadata", MANAGED_FIELDS):
+        mark, name = token_at(tokens, index + 1), token_at(tokens, index + 2)
+        if mark.text not in (".", ".?") or name.text == MANAGED_FIELDS:
+            return True
+        if name.text != narrows:
+            return False
+        index += 2
+    return True
 
 
 def _compile(source: str) -> Expression | ExpressionError:

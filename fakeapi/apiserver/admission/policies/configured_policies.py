@@ -8,16 +8,18 @@ Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from fakeapi.apiserver.admission.webhooks.attributes import VersionedObjects
 from fakeapi.apiserver.admission.webhooks.configured_webhooks import (
     WebhookRule,
     compile_rule,
     compile_selector,
 )
-from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.admission.webhooks.rule_matcher import is_exempt, names_resource
+from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.apiserver.kinds.builtin import VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS
 from fakeapi.apiserver.kinds.structural_types import schema_of
 from fakeapi.apiserver.store.object_store import Document, Entry, Store
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from fakeapi.apiserver.admission.policies.compilation import CompiledPolicy
 
 Object = Mapping[str, Any]
+
+_REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class ValidatingPolicies:
         self._store = store
         self._read: Sequence[Policy] | None = None
         self._compiled: dict[str, tuple[int, CompiledPolicy]] = {}
+        self._candidates: dict[tuple[ResourceRegistry, ResourceInfo, str], Sequence[Policy]] = {}
         for kind in (VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS):
             store.listen(kind, self._forget)
 
@@ -95,8 +100,22 @@ class ValidatingPolicies:
             self._read = self._policies()
         return self._read
 
+    def candidates(
+        self, versioned_objects: VersionedObjects, resource: ResourceInfo, subresource: str
+    ) -> Sequence[Policy]:
+        """Return the policies whose rules name a resource or an equivalent one."""
+        key = versioned_objects.kinds, resource, subresource
+        found = self._candidates.get(key)
+        if found is None:
+            forms = (resource, *versioned_objects.equivalent_kinds(resource))
+            excluded = _is_excluded(resource, subresource)
+            found = [p for p in self.all if not excluded and _names(p.match, forms, subresource)]
+            self._candidates[key] = found
+        return found
+
     def _forget(self) -> None:
         self._read = None
+        self._candidates.clear()
 
     def _policies(self) -> Sequence[Policy]:
         entries = self._store.entries(VALIDATING_POLICIES)
@@ -135,6 +154,16 @@ class ValidatingPolicies:
             program = compile_policy(spec)
             self._compiled[entry.key] = entry.version, program
         return program
+
+
+def _is_excluded(resource: ResourceInfo, subresource: str) -> bool:
+    """Return whether a resource is exempt: policies, configurations, and reviews of access."""
+    return is_exempt(resource) or (resource.group in _REVIEW_GROUPS and not subresource)
+
+
+def _names(match: MatchResources, forms: Iterable[ResourceInfo], subresource: str) -> bool:
+    rules = match.rules
+    return not rules or any(names_resource(r, form, subresource) for form in forms for r in rules)
 
 
 def _spec(kind: ResourceInfo, entry: Entry) -> Object | None:

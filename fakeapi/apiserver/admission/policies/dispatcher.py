@@ -9,13 +9,12 @@ Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,poli
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.apiserver.admission.policies.configured_policies import (
     Policy,
     PolicyBinding,
-    ValidatingPolicies,
 )
 from fakeapi.apiserver.admission.policies.matching import (
     PolicyConfigurationError,
@@ -24,29 +23,25 @@ from fakeapi.apiserver.admission.policies.matching import (
     param_kind,
 )
 from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes, VersionedObjects
-from fakeapi.apiserver.admission.webhooks.rule_matcher import is_exempt
 from fakeapi.apiserver.auth.authorization import Authorizer
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.kinds.builtin import NAMESPACES
 from fakeapi.apiserver.store.dry_run import ObjectReader
-from fakeapi.apiserver.store.object_store import Document
-from fakeapi.apiserver.wire.errors import Cause, forbidden, not_found
+from fakeapi.apiserver.wire.errors import Cause, forbidden
 
 if TYPE_CHECKING:
     from fakeapi.apiserver.admission.policies.evaluation import PolicyInput
 
 _KIND: Final = "ValidatingAdmissionPolicy"
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
-_REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _INVALID: Final = 422
 
 
 class PolicyDispatcher:
-    """Evaluates the policies of one request."""
+    """Evaluates policies for one request."""
 
     def __init__(
         self,
-        policies: ValidatingPolicies,
+        policies: Sequence[Policy],
         objects: ObjectReader,
         versioned_objects: VersionedObjects,
         authorizer: Authorizer,
@@ -58,17 +53,10 @@ class PolicyDispatcher:
 
     def validate(self, attributes: AdmissionAttributes, warn: Callable[[str], None]) -> None:
         """Evaluate the policies for a request, and pass on warnings; raise StatusError."""
-        if _is_excluded(attributes.requested.resource, attributes.requested.subresource):
-            return
         run = _Run(attributes, self._objects, self._versioned_objects, self._authorizer, warn)
-        for policy in self._policies.all:
+        for policy in self._policies:
             run.apply(policy)
         run.finish()
-
-
-def _is_excluded(resource: ResourceInfo, subresource: str) -> bool:
-    """Return whether a resource is exempt: policies, configurations, and reviews of access."""
-    return is_exempt(resource) or (resource.group in _REVIEW_GROUPS and not subresource)
 
 
 class _Run:
@@ -159,23 +147,10 @@ class _Run:
                 resource,
                 self._attributes,
                 self._versioned_objects,
-                self._namespace_object(),
+                self._objects,
                 self._authorizer,
             )
         return found
-
-    def _namespace_object(self) -> Document | None:
-        """Return the namespace of the object without fields that policies do not see."""
-        name = self._attributes.namespace
-        if not name or self._attributes.kind is NAMESPACES:
-            return None
-        entry = self._objects.get(NAMESPACES, name)
-        if entry is None:
-            raise not_found(NAMESPACES, name)
-        document = entry.document()
-        hidden = ("managedFields", "ownerReferences", "selfLink")
-        metadata = {k: v for k, v in document["metadata"].items() if k not in hidden}
-        return {**document, "metadata": metadata}
 
     def _deny(self, message: str, reason: str = "") -> None:
         if self._denial is None:

@@ -2,7 +2,8 @@
 
 All policies of a request share the variables ``object``, ``oldObject``, ``request``,
 ``namespaceObject`` and ``authorizer``, which are converted for CEL when the first expression needs
-them; ``params`` and ``variables`` are those of one evaluation.
+them; ``params`` and ``variables`` are those of one evaluation. Managed fields, often more than half
+of an object, are converted only for expressions that may see them.
 
 An expression that cannot be evaluated denies the request, or, with the failure policy Ignore, does
 not. A match condition that is false skips the policy.
@@ -13,12 +14,19 @@ webhook/matchconditions/matcher.go, cel/{activation,composition}.go), pkg/apis/c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fakeapi.apiserver.admission.policies.authorizer import authorizer_functions, authorizer_value
+from fakeapi.apiserver.admission.policies.authorizer import (
+    AUTHORIZER_FUNCTIONS,
+    authorizer_functions,
+    authorizer_value,
+)
 from fakeapi.apiserver.admission.policies.compilation import (
+    INPUTS,
+    MANAGED_FIELDS,
+    OBJECTS,
     VARIABLE_FUNCTION,
     CompiledPolicy,
     PolicyExpression,
@@ -28,12 +36,17 @@ from fakeapi.apiserver.admission.webhooks.admission_review import admission_requ
 from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes, VersionedObjects
 from fakeapi.apiserver.auth.authorization import Authorizer
 from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.builtin import NAMESPACES
 from fakeapi.apiserver.schema.cel.compilation import (
     OBJECT_BUDGET,
     ExpressionError,
+    known_functions,
     new_context,
+    value_size,
 )
+from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.wire.errors import not_found
 
 _CONDITIONS_BUDGET: Final = 2_500_000
 _LONGEST_MESSAGE: Final = 5 * 1024
@@ -63,26 +76,26 @@ class _PolicyError(Exception):
 
 
 class PolicyInput:
-    """The variables of a request, in the version of a matched resource.
-
-    ``namespace`` is the namespace of the object, if it has one.
-    """
+    """The variables of a request, in the version of a matched resource."""
 
     def __init__(
         self,
         resource: ResourceInfo,
         attributes: AdmissionAttributes,
         versioned_objects: VersionedObjects,
-        namespace: Document | None,
+        objects: ObjectReader,
         authorizer: Authorizer,
     ) -> None:
         self._resource, self._attributes = resource, attributes
         self._versioned_objects = versioned_objects
-        self._namespace = namespace
+        self._objects = objects
         self._variables: _Variables | None = None
-        self._context: Any = None
+        self._context = new_context()
         self._authorizer = authorizer
-        self._known: dict[str, Any] = {}
+        self._known: frozenset[str] = frozenset()
+        self._size = 0
+        self._has_params = False
+        self._context.add_variable("params", None)
 
     def evaluate(
         self, policy: CompiledPolicy, params: Document | None, *, fails_open: bool
@@ -100,21 +113,20 @@ class PolicyInput:
 
     def begin(self, policy: CompiledPolicy, params: Document | None) -> None:
         """Set the variables that differ between evaluations."""
-        if self._context is None:
-            functions = authorizer_functions(self._attributes.requested.user, self._authorizer)
-            self._context = new_context({**functions, VARIABLE_FUNCTION: self._variable})
-        self._variables = _Variables(policy)
         if policy.variables:
+            self._variables = _Variables(policy)
             self._context.add_variable("variables", dict.fromkeys(policy.variables, True))
-        self._context.add_variable("params", params)
+        if params is not None or self._has_params:
+            self._context.add_variable("params", params)
+            self._has_params = params is not None
 
     def value_of(self, expression: PolicyExpression) -> Any:
         """Return the value of an expression. Raise ExpressionError."""
         compiled = expression.compiled
         if isinstance(compiled, ExpressionError):
             raise compiled
-        for name in expression.inputs:
-            self._add(name)
+        if not expression.names <= self._known:
+            self._add(expression.names - self._known)
         return compiled.evaluate_in(self._context)
 
     def cost_of(self, expression: PolicyExpression) -> int:
@@ -122,36 +134,70 @@ class PolicyInput:
         compiled = expression.compiled
         if isinstance(compiled, ExpressionError):
             return 0
-        return compiled.cost([self._attributes.object, self._attributes.old])
+        if not compiled.has_nested_macros:
+            return 1  # the size of a request body keeps other costs far below the limits
+        if not self._size:
+            self._size = value_size([self._attributes.object, self._attributes.old])
+        return compiled.cost_of_size(self._size)
 
     def failure_of_variable(self) -> str:
         """Return the error of the variable that the last evaluation failed for; "" if none did."""
-        assert self._variables is not None
-        return self._variables.take_error()
+        return "" if self._variables is None else self._variables.take_error()
 
     def _variable(self, name: str) -> Any:
         assert self._variables is not None
         return self._variables.value(name, self)
 
-    def _add(self, name: str) -> None:
-        if name not in self._known:
-            self._known[name] = None
-            self._context.add_variable(name, self._input(name))
+    def _add(self, names: frozenset[str]) -> None:
+        """Add the variables and functions of these names to the context."""
+        if MANAGED_FIELDS in names:
+            names |= self._known.intersection(OBJECTS)  # they are converted again, as a whole
+        self._known |= names
+        for name in names:
+            if name in INPUTS:
+                self._context.add_variable(name, self._input(name))
+            elif name != MANAGED_FIELDS:
+                self._context.add_function(name, self._function(name))
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        if name == VARIABLE_FUNCTION:
+            return self._variable
+        if name in AUTHORIZER_FUNCTIONS:
+            return authorizer_functions(self._attributes.requested.user, self._authorizer)[name]
+        found: Callable[..., Any] = known_functions()[name]
+        return found
 
     def _input(self, name: str) -> Any:
         attributes = self._attributes
         if name == "authorizer":
             return authorizer_value(attributes)
         if name == "namespaceObject":
-            return self._namespace
+            return self._namespace_object()
         if name == "request":
             request = admission_request(self._resource, attributes, self._versioned_objects)
             return {k: v for k, v in request.items() if k not in _NOT_IN_REQUEST}
         document = attributes.object if name == "object" else attributes.old
         kind = object_kind(self._resource, attributes)
-        return self._versioned_objects.to_version(kind, attributes.kind, document)
+        found = self._versioned_objects.to_version(kind, attributes.kind, document)
+        if found is None or MANAGED_FIELDS in self._known:
+            return found
+        metadata = {k: v for k, v in found["metadata"].items() if k != MANAGED_FIELDS}
+        return {**found, "metadata": metadata}
+
+    def _namespace_object(self) -> Document | None:
+        """Return the namespace of the object, if it has one, without fields that are hidden."""
+        name = self._attributes.namespace
+        if not name or self._attributes.kind is NAMESPACES:
+            return None
+        entry = self._objects.get(NAMESPACES, name)
+        if entry is None:
+            raise not_found(NAMESPACES, name)
+        document = entry.document()
+        metadata = {k: v for k, v in document["metadata"].items() if k not in _HIDDEN}
+        return {**document, "metadata": metadata}
 
 
+_HIDDEN: Final = frozenset(("managedFields", "ownerReferences", "selfLink"))
 _NOT_IN_REQUEST: Final = frozenset(("uid", "object", "oldObject"))
 
 

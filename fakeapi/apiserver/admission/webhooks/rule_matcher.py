@@ -98,11 +98,18 @@ def _matches_rule(
 ) -> bool:
     return (
         _names(rule.operations, attributes.operation)
-        and _names(rule.groups, resource.group)
-        and _names(rule.versions, resource.version)
+        and names_resource(rule, resource, attributes.requested.subresource)
         and _in_scope(rule.scope, attributes, resource)
-        and any(_names_resource(r, resource, attributes) for r in rule.resources)
         and (not rule.names or attributes.name in rule.names)
+    )
+
+
+def names_resource(rule: WebhookRule, resource: ResourceInfo, subresource: str) -> bool:
+    """Return whether a rule names a resource, whatever the operation, the scope and the name."""
+    return (
+        _names(rule.groups, resource.group)
+        and _names(rule.versions, resource.version)
+        and any(_is_named(text, resource, subresource) for text in rule.resources)
     )
 
 
@@ -110,12 +117,9 @@ def _names(items: tuple[str, ...], name: str) -> bool:
     return name in items or "*" in items
 
 
-def _names_resource(text: str, resource: ResourceInfo, attributes: AdmissionAttributes) -> bool:
-    plural, _, subresource = text.partition("/")
-    return plural in ("*", resource.plural) and subresource in (
-        "*",
-        attributes.requested.subresource,
-    )
+def _is_named(text: str, resource: ResourceInfo, subresource: str) -> bool:
+    plural, _, below = text.partition("/")
+    return plural in ("*", resource.plural) and below in ("*", subresource)
 
 
 def _in_scope(scope: str, attributes: AdmissionAttributes, resource: ResourceInfo) -> bool:

@@ -9,7 +9,7 @@ apiextensions/validation/validation.go; compileRule in pkg/apiserver/schema/cel/
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -76,7 +76,16 @@ class Expression:
 
     def cost(self, value: Any) -> int:
         """Return the cost of an evaluation for a value. Raise CostError above the limit."""
-        cost = 1 if self._depth == 0 else 1 + _size(value) ** self._depth
+        return self.cost_of_size(value_size(value) if self._depth else 0)
+
+    @property
+    def has_nested_macros(self) -> bool:
+        """Whether the cost grows faster than the size of the value."""
+        return self._depth > 1
+
+    def cost_of_size(self, size: int) -> int:
+        """Return the cost for values of a size. Raise CostError above the limit."""
+        cost = 1 if self._depth == 0 else 1 + size**self._depth
         if cost > PER_CALL_LIMIT:
             raise CostError("operation cancelled: actual cost limit exceeded")
         return cost
@@ -89,7 +98,7 @@ class Expression:
         return self.evaluate_in(context)
 
     def evaluate_in(self, context: Any) -> Any:
-        """Return the value in a context of :func:`new_context`. Raise ExpressionError."""
+        """Return the value in a context, see :func:`new_context`. Raise ExpressionError."""
         try:
             return self._program.execute(context)
         except KeyError as error:
@@ -110,15 +119,15 @@ def compile_expression(source: str) -> Expression:
 
 @lru_cache(maxsize=1)
 def _context() -> Any:
-    return new_context({})
-
-
-def new_context(functions: Mapping[str, Callable[..., Any]]) -> Any:
-    """Return a context without variables, with functions in addition to the known ones."""
-    context = ENGINE.Context()
-    for name, function in (*known_functions().items(), *functions.items()):
+    context = new_context()
+    for name, function in known_functions().items():
         context.add_function(name, function)
     return context
+
+
+def new_context() -> Any:
+    """Return a context without variables and functions; both are added to it."""
+    return ENGINE.Context()
 
 
 @lru_cache(maxsize=1)
@@ -146,10 +155,11 @@ def _parse_error(message: str) -> str:
     return "compilation failed: " + report.replace("\n| ", "\n | ").rstrip()
 
 
-def _size(value: Any) -> int:
+def value_size(value: Any) -> int:
+    """Return the number of values in a value, itself included."""
     if isinstance(value, dict):
-        return 1 + sum(map(_size, value.values()))
-    return 1 + sum(map(_size, value)) if isinstance(value, list) else 1
+        return 1 + sum(map(value_size, value.values()))
+    return 1 + sum(map(value_size, value)) if isinstance(value, list) else 1
 
 
 _REASONS: Final = (
