@@ -10,9 +10,9 @@ Source: k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fakeapi.apiserver.admission.builtin_plugins import (
     AdmissionPlugin,
@@ -49,9 +49,9 @@ from fakeapi.apiserver.registry.deletion import (
     check_delete,
     check_finalizers,
     mark_deleted,
-    precondition_failed,
 )
 from fakeapi.apiserver.registry.strategy import PREPARE_UPDATE, prepare_create, set_name_label
+from fakeapi.apiserver.registry.update_checks import check_namespace, check_uid, check_update
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import validate_custom_resource
 from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.dry_run import DryRunStore, ObjectReader
@@ -59,15 +59,11 @@ from fakeapi.apiserver.store.object_store import AlreadyExistsError, Document, E
 from fakeapi.apiserver.validation.immutable_fields import immutable_field_changes
 from fakeapi.apiserver.validation.object_validation import validate_object, validate_subresource
 from fakeapi.apiserver.wire.errors import (
-    Cause,
     StatusError,
     already_exists,
     bad_request,
-    conflict,
     generated_name_conflict,
-    invalid,
     not_found,
-    storage_conflict,
 )
 from fakeapi.apiserver.wire.raw_json import json_equal
 from fakeapi.apiserver.wire.request_options import DeleteOptions
@@ -160,7 +156,7 @@ class Registry:
         metadata = check_document(kind, document)
         if metadata.pop("resourceVersion", "").strip("0").isdecimal():
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-        _check_namespace(target, metadata)
+        check_namespace(target.kind, target.namespace, metadata)
         apply_defaults(kind, document)
         set_name_label(kind, metadata)
         if self.field_manager is not None:
@@ -172,7 +168,7 @@ class Registry:
         kind = target.kind
         document = self._admitted(target, document, None)
         metadata = check_document(kind, document)
-        _check_namespace(target, metadata)
+        check_namespace(target.kind, target.namespace, metadata)
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._free_name(target, metadata["generateName"])
         named = replace(target, name=metadata.get("name", ""))
@@ -197,11 +193,17 @@ class Registry:
         creates = target.kind.create_on_update and not target.subresource
         if creates and self.store.get(target.kind, target.key) is None:
             check_url_name(target.name, metadata)
-            _check_uid(target, metadata, "")
+            check_uid(target.kind, target.namespace, target.name, metadata, "")
             self._check_create()
             return self.create(target, document)
         if metadata.get("uid"):
-            _check_uid(target, metadata, self.get(target).document()["metadata"]["uid"])
+            check_uid(
+                target.kind,
+                target.namespace,
+                target.name,
+                metadata,
+                self.get(target).document()["metadata"]["uid"],
+            )
         return self.change(target, lambda _old: document)
 
     def change(self, target: Target, change: DocumentChange) -> Entry:
@@ -210,7 +212,7 @@ class Registry:
         old = entry.document()
         header = {"kind": target.kind.kind, "apiVersion": target.kind.api_version}
         document = change({**header, **entry.document()})
-        self._check_update(target, document, old)
+        check_update(target.kind, target.namespace, target.name, document, old)
         for each in (document, old):
             apply_defaults(target.kind, each)
         set_name_label(target.kind, document["metadata"])
@@ -298,7 +300,7 @@ class Registry:
         else:
             admitted = self.dispatcher.admit(target.kind, document, old, plugins)
         if old is not None and admitted is not document:
-            self._check_update(target, admitted, old)
+            check_update(target.kind, target.namespace, target.name, admitted, old)
         if self.authorization is not None:
             self.authorization.check_grants(target.kind, admitted, old)
         return admitted
@@ -365,32 +367,6 @@ class Registry:
             return last  # unlike the event, it has the previous version
         return self.store.update(target.kind, target.key, document, base)
 
-    def _check_update(self, target: Target, document: Document, old: Document) -> None:
-        kind, name = target.kind, target.name
-        metadata = check_document(kind, document)
-        _check_namespace(target, metadata)
-        check_url_name(name, metadata)
-        uid = metadata.get("uid") or old["metadata"]["uid"]
-        if uid != old["metadata"]["uid"]:
-            message = f'Invalid value: "{uid}": field is immutable'
-            cause = Cause("FieldValueInvalid", message, "metadata.uid")
-            raise invalid(kind.qualified_kind, name, [cause])
-        version = metadata.get("resourceVersion", "")
-        if version in ("", "0") and not kind.unconditional_update:
-            message = "Invalid value: 0: must be specified for an update"
-            cause = Cause("FieldValueInvalid", message, "metadata.resourceVersion")
-            raise invalid(kind.resource, name, [cause])
-        if version not in ("", "0", old["metadata"]["resourceVersion"]):
-            raise conflict(kind, name)
-
-
-def _check_uid(target: Target, metadata: Mapping[str, Any], present: str) -> None:
-    """Raise StatusError (409) if a replacement is meant for an earlier object of this name."""
-    uid = metadata.get("uid")
-    if uid and uid != present:
-        detail = precondition_failed("UID", uid, present)
-        raise storage_conflict(target.kind, target.namespace, target.name, detail)
-
 
 def _apply_configuration(
     kind: ResourceInfo, live: Document, config: AppliedConfiguration, writer: FieldManager
@@ -402,14 +378,3 @@ def _apply_configuration(
     except StructDecodeError as error:
         raise bad_request(f"{kind.kind} cannot hold what is applied: {error}") from None
     return document
-
-
-def _check_namespace(target: Target, metadata: dict[str, Any]) -> None:
-    if not target.kind.namespaced:
-        metadata.pop("namespace", None)
-    elif not metadata.get("namespace"):
-        metadata["namespace"] = target.namespace
-    elif metadata["namespace"] != target.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )

@@ -12,8 +12,6 @@
   :mod:`fakeapi.apiserver.auth.authentication`). The management API needs the same credentials, and
   with RBAC the right to the verb on its path (``get`` on ``/_fakeapi/export``).
 - ``POST /_fakeapi/fork`` starts another server on a free port; it ends with this one.
-- Responses of more than 128 KiB are compressed at the fastest level for clients that accept gzip,
-  in a thread, so that other requests are served meanwhile.
 - An internal error is a 500 Status and a log line; the server continues.
 - Faults of a plan (:mod:`fakeapi.apiserver.serving.fault_delivery`) appear to clients as network
   failures: a dropped connection is reset, a cut response ends in the middle.
@@ -23,17 +21,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import socket
 import ssl
-import struct
-import zlib
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-import orjson
 import structlog
 from aiohttp import web
 
@@ -52,7 +46,13 @@ from fakeapi.apiserver.serving.fault_delivery import (
     DeliveredResponse,
     FaultDelivery,
     FaultyWatch,
-    first_half,
+)
+from fakeapi.apiserver.serving.http_responses import (
+    break_connection,
+    cut_response,
+    http_response,
+    reset_connection,
+    response_headers,
 )
 from fakeapi.apiserver.serving.local_transport import WatchPump, watch_timeout
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
@@ -90,10 +90,6 @@ STALL_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 90.0
 BODY_SECONDS: Final = 60.0
 SHUTDOWN_SECONDS: Final = 2.0
-GZIP_BYTES: Final = 128 * 1024
-_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS  # 16: gzip format
-
-_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)  # SO_LINGER with timeout 0: RST
 
 _log = structlog.get_logger(__name__)
 
@@ -224,12 +220,12 @@ class Server:
             outcome = DeliveredResponse(internal_error(repr(error)).response(), 500)
         self._record(http, body, outcome)
         if outcome.response is None:
-            return _reset(http)
+            return reset_connection(http)
         if not isinstance(outcome.response, Response):
             return await self._stream(http, outcome.response)
         if outcome.breaks:
-            return await _cut_response(http, outcome.response)
-        return await _http_response(http, outcome.response)
+            return await cut_response(http, outcome.response)
+        return await http_response(http, outcome.response)
 
     async def _answer(self, request: Request) -> DeliveredResponse:
         if not request.path.startswith(PREFIX):
@@ -291,7 +287,7 @@ class Server:
         feed = WatchPump(watch, self._clock, watch_timeout(watch, self._rng), self._calls)
         stream = _open_stream(http, feed)
         if isinstance(stream, Response):
-            return await _http_response(http, stream)
+            return await http_response(http, stream)
         self._pumps.add(feed)
         try:
             await stream.begin()
@@ -300,7 +296,7 @@ class Server:
                     async with asyncio.timeout(self._timeouts.stall):
                         await stream.send(lines)
             if isinstance(watch, FaultyWatch) and watch.breaks:
-                _break(http, watch.ending)
+                break_connection(http, watch.ending)
             else:
                 await stream.end()
         except TimeoutError:
@@ -317,7 +313,7 @@ class Server:
 def _open_stream(http: web.BaseRequest, feed: WatchPump) -> WatchStream | Response:
     """Return the stream that a request for a watch asks for, or the error of its handshake."""
     if not is_websocket(http.headers):
-        return ChunkedStream(http, _headers("application/json"))
+        return ChunkedStream(http, response_headers("application/json"))
     return rejected_handshake(http.headers) or WebSocketStream(http, feed.stop)
 
 
@@ -353,54 +349,3 @@ async def _read_body(http: web.BaseRequest, limit: int, seconds: float) -> bytes
     except TimeoutError:
         raise request_timeout() from None
     return bytes(body)
-
-
-async def _http_response(http: web.BaseRequest, answer: Response) -> web.Response:
-    headers = _headers(answer.content_type)
-    headers.update(answer.headers)
-    body = answer.body
-    if len(body) > GZIP_BYTES and "gzip" in http.headers.get("Accept-Encoding", ""):
-        body = await asyncio.to_thread(_gzip, body)
-        headers["Content-Encoding"] = "gzip"
-        headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Accept-Encoding")))
-    response = web.Response(status=answer.status, body=body, headers=headers)
-    for warning in answer.warnings:
-        response.headers.add("Warning", f"299 - {orjson.dumps(warning).decode()}")
-    return response
-
-
-async def _cut_response(http: web.BaseRequest, answer: Response) -> web.StreamResponse:
-    """Send the head of the whole response and half of its body, and close the connection."""
-    whole = await _http_response(http, answer)
-    body = whole.body if isinstance(whole.body, bytes) else b""
-    response = web.StreamResponse(status=whole.status, headers=whole.headers)
-    response.content_length = len(body)
-    await response.prepare(http)
-    await response.write(first_half(body))
-    _break(http, "abrupt")
-    return response
-
-
-def _break(http: web.BaseRequest, ending: str) -> None:
-    """End a connection during a response: ``reset`` at once, ``abrupt`` after pending writes."""
-    if ending == "reset":
-        _reset(http)
-    elif http.transport is not None:
-        http.transport.close()
-
-
-def _reset(http: web.BaseRequest) -> web.StreamResponse:
-    """Reset the client's connection; return a response that is never sent."""
-    if http.transport is not None:
-        connection = http.transport.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        http.transport.abort()
-    return web.Response()
-
-
-def _gzip(body: bytes) -> bytes:
-    return zlib.compress(body, level=1, wbits=_GZIP_WINDOW)
-
-
-def _headers(content_type: str) -> dict[str, str]:
-    return {"Content-Type": content_type, "Cache-Control": "no-cache, private"}
