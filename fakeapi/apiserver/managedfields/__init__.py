@@ -11,6 +11,7 @@ one version here; entries of other versions are kept unchanged.
     entries       the owners as entries of metadata.managedFields
     update        the owners after create, update and patch
     apply         server-side apply
+    scale         the owners of replicas, for writes to the scale subresource
 
 Sources: sigs.k8s.io/structured-merge-diff v6, k8s.io/apimachinery/pkg/util/managedfields.
 """
@@ -18,6 +19,14 @@ Sources: sigs.k8s.io/structured-merge-diff v6, k8s.io/apimachinery/pkg/util/mana
 from __future__ import annotations
 
 from fakeapi.apiserver.managedfields.apply import AppliedConfiguration, apply
+from fakeapi.apiserver.managedfields.scale import ReplicasOwners
 from fakeapi.apiserver.managedfields.update import FieldManager, track_create, track_update
 
-__all__ = ["AppliedConfiguration", "FieldManager", "apply", "track_create", "track_update"]
+__all__ = [
+    "AppliedConfiguration",
+    "FieldManager",
+    "ReplicasOwners",
+    "apply",
+    "track_create",
+    "track_update",
+]

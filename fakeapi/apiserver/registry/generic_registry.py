@@ -245,13 +245,13 @@ class Registry:
         kind, unattributed = target.kind, self.with_field_manager(None)
         writer = self._writer(self.field_manager or "", target.subresource)
         if not target.subresource and self.store.get(kind, target.key) is None:
-            document = _apply_configuration(kind, {}, config, writer)
+            document = apply_configuration(kind, {}, config, writer)
             document["metadata"].pop("resourceVersion", None)
             check_url_name(target.name, document["metadata"])
             self._check_create()
             return unattributed.create(target, document), True
         return unattributed.change(
-            target, lambda old: _apply_configuration(kind, old, config, writer)
+            target, lambda old: apply_configuration(kind, old, config, writer)
         ), False
 
     def delete(self, target: Target, options: DeleteOptions) -> DeletionResult:
@@ -368,7 +368,7 @@ class Registry:
         return self.store.update(target.kind, target.key, document, base)
 
 
-def _apply_configuration(
+def apply_configuration(
     kind: ResourceInfo, live: Document, config: AppliedConfiguration, writer: FieldManager
 ) -> Document:
     """Return the object after an apply, decoded by its type."""

@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from fakeapi.apiserver.kinds.builtin import SCALE
 from fakeapi.apiserver.kinds.resource_info import ScalePaths
-from fakeapi.apiserver.objects.metadata import check_document, check_url_name
+from fakeapi.apiserver.managedfields import ReplicasOwners
 from fakeapi.apiserver.registry.request_scope import RequestScope, json_response
 from fakeapi.apiserver.registry.subresources.scale import (
     checked_replicas,
-    copy_preconditions,
+    copy_metadata,
     new_scale,
     scale_change,
+    with_owners,
 )
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import value_at
 from fakeapi.apiserver.store.object_store import Document
@@ -53,20 +54,21 @@ def write_custom_scale(call: RequestScope) -> Response:
     """Set the replicas from a whole or a patched Scale."""
     name, paths, change = call.target.name, _paths(call), scale_change(call, call.target.kind)
 
+    path = tuple(f"f:{step}" for step in paths.spec.removeprefix(".").split("."))
+
     def scaled(document: Document) -> Document:
-        scale = _scale_of(document, paths)
+        owners = ReplicasOwners.of(document, call.target.kind.api_version, path)
+        scale = with_owners(_scale_of(document, paths), owners)
         if value_at(document, paths.spec) is None:
             scale["spec"] = {"replicas": _UNSET}
-        scale = change(scale)
-        check_url_name(name, check_document(SCALE, scale))
-        scale = call.admit(SCALE, scale, _scale_of(document, paths))
+        scale = call.admit(SCALE, change(scale), _scale_of(document, paths))
         if (scale.get("spec") or {}).get("replicas") == _UNSET:
             raise bad_request(f'the spec replicas field "{paths.spec}" cannot be empty')
         _set_at(document, paths.spec, checked_replicas(scale, name))
-        copy_preconditions(scale, document)
+        copy_metadata(scale, document, owners)
         return document
 
-    entry = call.registry_with_manager.change(call.target, scaled)
+    entry = call.registry.change(call.target, scaled)
     return json_response(200, _scale_of(entry.document(), paths))
 
 

@@ -1,7 +1,8 @@
 """The scale subresource: the number of replicas, in one form for every kind that has them.
 
 A Scale is read from the object, changed by the request, and written back to the object; only
-``spec.replicas``, the uid and the resourceVersion of the request are used.
+``spec.replicas``, the uid and the resourceVersion of the request are used. The field manager of the
+request owns the replicas (:mod:`fakeapi.apiserver.managedfields.scale`), after an apply too.
 
 Source: pkg/registry/apps/deployment/storage/storage.go, and those of the other workloads.
 """
@@ -13,12 +14,27 @@ from typing import Any, Final
 
 from fakeapi.apiserver.kinds.builtin import SCALE
 from fakeapi.apiserver.kinds.resource_info import ResourceInfo
+from fakeapi.apiserver.managedfields import (
+    AppliedConfiguration,
+    FieldManager,
+    ReplicasOwners,
+    track_update,
+)
 from fakeapi.apiserver.objects.metadata import check_document, check_url_name
-from fakeapi.apiserver.objects.patch import apply_patch
-from fakeapi.apiserver.registry.request_scope import RequestScope, json_response, read_typed
+from fakeapi.apiserver.objects.patch import apply_patch, read_configuration
+from fakeapi.apiserver.registry.generic_registry import apply_configuration
+from fakeapi.apiserver.registry.request_scope import (
+    APPLY_PATCH,
+    RequestScope,
+    apply_manager_of,
+    field_manager_of,
+    json_response,
+    read_typed,
+)
 from fakeapi.apiserver.store.object_store import Document, Entry
 from fakeapi.apiserver.wire.errors import Cause, bad_request, invalid
 from fakeapi.apiserver.wire.http_messages import Response
+from fakeapi.apiserver.wire.request_bodies import media_type
 
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _OPERATORS: Final = {"In": "{key} in ({values})", "NotIn": "{key} notin ({values})"}
@@ -35,31 +51,63 @@ def write_scale(call: RequestScope) -> Response:
     name, change = call.target.name, scale_change(call, SCALE)
 
     def scaled(document: Document) -> Document:
-        scale = change(scale_of(document))
-        check_url_name(name, check_document(SCALE, scale))
-        scale = call.admit(SCALE, scale, scale_of(document))
+        owners = ReplicasOwners.of(document, call.target.kind.api_version)
+        old = scale_of(document)
+        scale = call.admit(SCALE, change(with_owners(old, owners)), old)
         document.setdefault("spec", {})["replicas"] = checked_replicas(scale, name)
-        copy_preconditions(scale, document)
+        copy_metadata(scale, document, owners)
         return document
 
-    return _scaled(call.registry_with_manager.change(call.target, scaled))
+    return _scaled(call.registry.change(call.target, scaled))
 
 
 def scale_change(call: RequestScope, patched_kind: ResourceInfo) -> Callable[[Document], Document]:
-    """Return the change of a Scale that a PUT or PATCH makes. Raise StatusError for a PUT."""
-    request = call.request
+    """Return the change of a Scale that a PUT, a PATCH or an apply makes, with its owners.
+
+    Raise StatusError.
+    """
+    request, now = call.request, call.services.sources.timestamp(0)
+    if request.method == "PATCH" and media_type(request.content_type) == APPLY_PATCH:
+        manager, force = apply_manager_of(request)
+        config = AppliedConfiguration(read_configuration(request.body), force)
+        applier = FieldManager(manager, now, call.target.subresource)
+        return lambda scale: _checked(call, apply_configuration(SCALE, scale, config, applier))
+    writer = FieldManager(field_manager_of(request), now, call.target.subresource)
     if request.method == "PATCH":
-        return lambda scale: apply_patch(patched_kind, scale, request.content_type, request.body)
+
+        def patched(scale: Document) -> Document:
+            return apply_patch(patched_kind, scale, request.content_type, request.body)
+
+        return lambda scale: _tracked(call, scale, patched(scale), writer)
     call.registry.get(call.target)
     requested = read_typed(call, SCALE)
-    return lambda _scale: requested
+    return lambda scale: _tracked(call, scale, requested, writer)
 
 
-def copy_preconditions(scale: Document, document: Document) -> None:
-    """Copy the uid and the resourceVersion that a Scale requires into an object's document."""
+def _checked(call: RequestScope, scale: Document) -> Document:
+    check_url_name(call.target.name, check_document(SCALE, scale))
+    checked_replicas(scale, call.target.name)
+    return scale
+
+
+def _tracked(call: RequestScope, old: Document, scale: Document, writer: FieldManager) -> Document:
+    track_update(SCALE, old, _checked(call, scale), writer)
+    return scale
+
+
+def with_owners(scale: Document, owners: ReplicasOwners) -> Document:
+    """Return a Scale with its managed fields."""
+    return {**scale, "metadata": {**scale["metadata"], "managedFields": owners.scale_entries()}}
+
+
+def copy_metadata(scale: Document, document: Document, owners: ReplicasOwners) -> None:
+    """Copy the uid and the resourceVersion that a Scale requires, and its owners, to an object."""
     for member in ("uid", "resourceVersion"):
         if scale["metadata"].get(member):
             document["metadata"][member] = scale["metadata"][member]
+    document["metadata"].pop("managedFields", None)
+    if entries := owners.entries(scale["metadata"].get("managedFields")):
+        document["metadata"]["managedFields"] = entries
 
 
 def scale_of(document: Mapping[str, Any]) -> Document:
