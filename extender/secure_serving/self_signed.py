@@ -1,6 +1,7 @@
 """Self-signed serving certificates: a certificate authority in memory, and what it issues.
 
-Nothing is kept on disk. Keys use the curve P-256. Certificates are valid for ten years from the
+Nothing is kept on disk. Keys use the curve P-256; those of clients are RSA keys in PKCS #1, the only
+format that all clients read (fabric8 for Java reads no others by default). Certificates are valid for ten years from the
 previous day, by the host's clock, because the clients check them. Requires the extra ``tls``.
 """
 
@@ -10,13 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, TypeAlias
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+_PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+_RSA_EXPONENT: Final = 65_537
+_RSA_BITS: Final = 2048
 _LIFETIME: Final = timedelta(days=3650)
 _NO_KEY_USAGE: Final = {
     "digital_signature": False,
@@ -60,19 +65,21 @@ class CertificateAuthority:
     def issue_server(self, hosts: Sequence[str]) -> KeyPair:
         """Issue a serving certificate for these host names and addresses."""
         names = x509.SubjectAlternativeName([_host(host) for host in hosts])
-        return self._issue(_name(hosts[0]), ExtendedKeyUsageOID.SERVER_AUTH, names)
+        key = ec.generate_private_key(ec.SECP256R1())
+        return self._issue(key, _name(hosts[0]), ExtendedKeyUsageOID.SERVER_AUTH, names)
 
     def issue_client(self, name: str, groups: Sequence[str] = ()) -> KeyPair:
         """Issue a client certificate: the user is the common name, groups are organizations."""
-        return self._issue(_name(name, groups), ExtendedKeyUsageOID.CLIENT_AUTH)
+        key = rsa.generate_private_key(_RSA_EXPONENT, _RSA_BITS)
+        return self._issue(key, _name(name, groups), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def _issue(
         self,
+        key: _PrivateKey,
         subject: x509.Name,
         purpose: x509.ObjectIdentifier,
         names: x509.SubjectAlternativeName | None = None,
     ) -> KeyPair:
-        key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(subject, self._name, key.public_key())
         for extension in (x509.BasicConstraints(ca=False, path_length=None), _LEAF_KEY_USAGE):
             builder = builder.add_extension(extension, critical=True)
@@ -88,7 +95,7 @@ class CertificateAuthority:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 ) -> x509.CertificateBuilder:
     yesterday = datetime.now(UTC) - timedelta(days=1)
     return x509.CertificateBuilder(
@@ -121,7 +128,9 @@ def _host(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _pem(key: _PrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
     )

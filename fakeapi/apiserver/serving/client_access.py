@@ -108,9 +108,12 @@ class ClientAccess:
         return path
 
     def _kubeconfig(self, url: str) -> dict[str, Any]:
-        cluster, user = {"server": url}, {}
+        cluster: dict[str, Any] = {"server": url}
+        user: dict[str, Any] = {}
         if self.tls is not None:
             cluster["certificate-authority-data"] = _base64(self.tls.authority.certificate)
+        else:  # client-node refuses plain HTTP without it
+            cluster["insecure-skip-tls-verify"] = True
         if self.token:
             user["token"] = self.token
         elif self.tls is not None:

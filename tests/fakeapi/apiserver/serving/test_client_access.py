@@ -6,11 +6,13 @@ import asyncio
 import os
 import ssl
 import sys
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 
 from extender.kube.rest.kubeconfig import kubeconfig_endpoint
@@ -67,6 +69,19 @@ async def test_the_kubeconfig_carries_all_that_a_client_needs(secure: FakeCluste
     assert endpoint.tls is not None
     assert (await get(secure.url, endpoint.tls))[0] == 200
     assert secure.kubeconfig_path.stat().st_mode & 0o077 == 0
+
+
+async def test_the_kubeconfigs_client_key_is_rsa_in_pkcs_1_as_java_reads_it(
+    secure: FakeCluster,
+) -> None:
+    [user] = orjson.loads(secure.kubeconfig_path.read_bytes())["users"]
+    key = b64decode(user["user"]["client-key-data"])
+    assert key.startswith(b"-----BEGIN RSA PRIVATE KEY-----\n")
+
+
+async def test_a_kubeconfig_for_plain_http_skips_verification(cluster: FakeCluster) -> None:
+    [entry] = orjson.loads(cluster.kubeconfig_path.read_bytes())["clusters"]
+    assert entry["cluster"] == {"server": cluster.url, "insecure-skip-tls-verify": True}
 
 
 async def test_requests_without_credentials_are_refused(secure: FakeCluster) -> None:
