@@ -1,6 +1,6 @@
 """Built-in admission plugins: checks and changes between a valid request and the stored object.
 
-Always enabled, for objects but not for subresources:
+Always enabled, for objects and, where they change what is checked, for their subresources:
 
 - A create in a namespace that does not exist, or that is being terminated, is rejected.
 - A pod or pod group gets its priority from its PriorityClass, or from the global default class.
@@ -15,8 +15,8 @@ Enabled together with a controller, as test servers without controllers would re
 never remove the taint:
 
     plugin                with the component   on create
-    ServiceAccount        serviceaccounts      a pod gets a service account, which must exist, and
-                                               the volume with its token (it is never mounted)
+    ServiceAccount        serviceaccounts      a pod gets a service account, which must exist,
+                                               and the volume with its token (never mounted)
     TaintNodesByCondition nodelifecycle        a node gets the taint node.kubernetes.io/not-ready
 
 Upstream, a pod that is created before the controller has created the ``default`` account of a new
@@ -40,18 +40,22 @@ from fakeapi.apiserver.admission.priority import (
     check_priority_class_update,
     keep_pod_priority,
 )
+from fakeapi.apiserver.admission.service_account import (
+    admit_service_account,
+    check_ephemeral_containers,
+)
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.builtin import (
     LIMIT_RANGES,
     NAMESPACES,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
     PODS,
     RESOURCE_QUOTAS,
-    SERVICE_ACCOUNTS,
 )
 from fakeapi.apiserver.objects.metadata import IdAndTimeSources
 from fakeapi.apiserver.store.dry_run import ObjectReader
-from fakeapi.apiserver.store.object_store import Document, Entry
+from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import Cause, forbidden, not_found
 
 if TYPE_CHECKING:
@@ -59,40 +63,7 @@ if TYPE_CHECKING:
 
 AdmissionPlugin = Callable[[ObjectReader, ResourceInfo, str, Document, IdAndTimeSources], None]
 
-_DEFAULT: Final = "default"
-_MIRROR: Final = "kubernetes.io/config.mirror"
-_VOLUME: Final = "kube-api-access-"
-_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-
-
-def admit_service_account(
-    objects: ObjectReader,
-    kind: ResourceInfo,
-    namespace: str,
-    document: Document,
-    sources: IdAndTimeSources,
-) -> None:
-    """Set the service account of a new pod and its token volume; raise StatusError (403)."""
-    annotations = document["metadata"].get("annotations") or {}
-    if kind is not PODS or _MIRROR in annotations:
-        return
-    spec = document.setdefault("spec", {})
-    name = spec.get("serviceAccountName") or _DEFAULT
-    spec["serviceAccountName"] = spec["serviceAccount"] = name
-    entry = objects.get(SERVICE_ACCOUNTS, f"{namespace}/{name}")
-    if entry is None and name == _DEFAULT:
-        entry = _create_default_account(objects, namespace, sources)
-    if entry is None:
-        named = document["metadata"].get("name") or document["metadata"].get("generateName", "")
-        missing = f'serviceaccount "{name}" not found'
-        detail = f"error looking up service account {namespace}/{name}: {missing}"
-        raise forbidden(kind, named, detail)
-    account = entry.document()
-    if _wants_token(spec, account):
-        _mount_token(spec, sources)
-    if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
-        spec["imagePullSecrets"] = account["imagePullSecrets"]
 
 
 def taint_new_node(
@@ -117,60 +88,6 @@ COMPONENT_PLUGINS: Final[Mapping[str, AdmissionPlugin]] = {
     "nodelifecycle": taint_new_node,
 }
 """The admission plugin of each component that has one."""
-
-
-def _create_default_account(
-    objects: ObjectReader, namespace: str, sources: IdAndTimeSources
-) -> Entry:
-    metadata = {
-        "name": _DEFAULT,
-        "namespace": namespace,
-        "uid": sources.uid(),
-        "creationTimestamp": sources.timestamp(0),
-    }
-    key = f"{namespace}/{_DEFAULT}"
-    return objects.create(SERVICE_ACCOUNTS, key, {"metadata": metadata})
-
-
-def _wants_token(spec: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
-    for of in (spec, account):
-        automounts = of.get("automountServiceAccountToken")
-        if automounts is not None:
-            return bool(automounts)
-    return True
-
-
-def _mount_token(spec: dict[str, Any], sources: IdAndTimeSources) -> None:
-    volumes = spec.get("volumes") or []
-    present = [v["name"] for v in volumes if str(v.get("name", "")).startswith(_VOLUME)]
-    name = present[0] if present else _VOLUME + sources.suffix()
-    needed = [_mount(container, name) for container in _containers(spec)]
-    if not present and any(needed):
-        spec["volumes"] = [*volumes, _token_volume(name)]
-
-
-def _containers(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    lists = (spec.get("initContainers"), spec.get("containers"))
-    return [each for listed in lists for each in listed or () if isinstance(each, dict)]
-
-
-def _mount(container: dict[str, Any], volume: str) -> bool:
-    mounts = container.get("volumeMounts") or []
-    if any(each.get("mountPath") == _MOUNT_PATH for each in mounts):
-        return False
-    mount = {"name": volume, "readOnly": True, "mountPath": _MOUNT_PATH}
-    container["volumeMounts"] = [*mounts, mount]
-    return True
-
-
-def _token_volume(name: str) -> dict[str, Any]:
-    namespace = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
-    sources = [
-        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
-    ]
-    return {"name": name, "projected": {"sources": sources, "defaultMode": 420}}
 
 
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -230,11 +147,24 @@ def admit_create(
 
 
 def admit_update(
-    objects: ObjectReader, kind: ResourceInfo, document: Document, old: Mapping[str, Any]
+    objects: ObjectReader,
+    kind: ResourceInfo,
+    subresource: str,
+    document: Document,
+    old: Mapping[str, Any],
+    plugins: Sequence[AdmissionPlugin],
 ) -> None:
-    """Complete or reject an object that replaces ``old``; raise StatusError (403, 422)."""
-    for admit in _ON_UPDATE.get(kind.resource, ()):
-        admit(objects, kind, document, old)
+    """Complete or reject an object that replaces ``old``; raise StatusError (403, 422).
+
+    ``plugins`` are those enabled together with a controller.
+    """
+    if subresource == "resize":
+        complete_containers(objects, kind, document)
+    elif subresource == "ephemeralcontainers" and admit_service_account in plugins:
+        check_ephemeral_containers(objects, document)
+    elif not subresource:
+        for admit in _ON_UPDATE.get(kind.resource, ()):
+            admit(objects, kind, document, old)
 
 
 def check_limits(
@@ -245,7 +175,9 @@ def check_limits(
     old: Mapping[str, Any] | None,
 ) -> None:
     """Raise StatusError (403) if a valid pod or claim breaks a LimitRange of its namespace."""
-    if (kind.resource, subresource, old is None) not in _LIMITED:
+    if kind is not PODS and kind is not PERSISTENT_VOLUME_CLAIMS:
+        return
+    if old is not None and subresource != _LIMITED_UPDATES[kind.resource]:
         return
     ranges = objects.entries(LIMIT_RANGES, document["metadata"]["namespace"])
     if ranges and (old is None or "deletionTimestamp" not in old["metadata"]):
@@ -254,13 +186,8 @@ def check_limits(
         check_limit_ranges(ranges, kind, document)
 
 
-_LIMITED: Final = {
-    ("persistentvolumeclaims", "", True),
-    ("persistentvolumeclaims", "", False),
-    ("pods", "", True),
-    ("pods", "resize", False),
-}
-"""Resource, subresource, and whether the write is a create."""
+_LIMITED_UPDATES: Final = {"persistentvolumeclaims": "", "pods": "resize"}
+"""The subresource whose updates are limited; creates are, too."""
 
 
 def quota_charges(

@@ -19,7 +19,6 @@ from fakeapi.apiserver.admission.builtin_plugins import (
     admit_create,
     admit_update,
     check_limits,
-    complete_containers,
     quota_charges,
 )
 from fakeapi.apiserver.admission.webhooks import WebhookDispatcher
@@ -314,10 +313,9 @@ class Registry:
             admit_create(self.store, target.kind, target.namespace, document)
             for admit in self.plugins:
                 admit(self.store, target.kind, target.namespace, document, self.sources)
-        elif not target.subresource:
-            admit_update(self.store, target.kind, document, old)
-        elif target.subresource == "resize":
-            complete_containers(self.store, target.kind, document)
+        else:
+            plugins, subresource = self.plugins, target.subresource
+            admit_update(self.store, target.kind, subresource, document, old, plugins)
 
     def _validate(
         self, target: Target, document: Document, old: Document | None

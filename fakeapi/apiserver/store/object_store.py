@@ -166,7 +166,8 @@ class Store:
 
     def entries(self, kind: ResourceInfo, namespace: str = "", start: str = "") -> Sequence[Entry]:
         """Return the current entries in key order, of one namespace or all, from ``start`` on."""
-        return _span(self._table(kind).objects, namespace, start)
+        objects = self._table(kind).objects
+        return _span(objects, namespace, start) if len(objects) else ()
 
     def entries_at(
         self, kind: ResourceInfo, version: int, namespace: str = "", start: str = ""

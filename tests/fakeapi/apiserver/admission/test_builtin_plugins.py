@@ -81,6 +81,122 @@ def test_pull_secrets_come_with_the_account(ask: Ask) -> None:
     assert ask("POST", PODS, pod_request())[1]["spec"]["imagePullSecrets"] == secrets
 
 
+MIRROR = {"annotations": {"kubernetes.io/config.mirror": "hash"}}
+
+
+def mirror_pod(**spec: Any) -> dict[str, Any]:
+    pod = pod_request(**spec)
+    return {**pod, "metadata": {**pod["metadata"], **MIRROR}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        ({"serviceAccountName": "default"}, "reference service accounts"),
+        ({"imagePullSecrets": [{"name": "s"}]}, "reference secrets"),
+        ({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}, "reference secrets"),
+        (
+            {
+                "volumes": [
+                    {
+                        "name": "v",
+                        "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]},
+                    }
+                ]
+            },
+            "use ServiceAccountToken volume projections",
+        ),
+    ],
+    ids=["account", "pull secret", "secret volume", "token"],
+)
+def test_a_mirror_pod_uses_neither_accounts_nor_secrets(
+    ask: Ask, spec: dict[str, Any], error: str
+) -> None:
+    status, refusal = ask("POST", PODS, mirror_pod(**spec))
+    assert (status, refusal["message"]) == (
+        403,
+        f'pods "p" is forbidden: a mirror pod may not {error}',
+    )
+
+
+def test_a_mirror_pod_is_not_changed(ask: Ask) -> None:
+    status, pod = ask("POST", PODS, mirror_pod())
+    assert (status, "serviceAccountName" in pod["spec"], "volumes" in pod["spec"]) == (201,) + (
+        False,
+    ) * 2
+
+
+def env(secret: str) -> dict[str, Any]:
+    key = {"secretKeyRef": {"name": secret, "key": "k"}}
+    return {"name": "c", "image": "i", "env": [{"name": "E", "valueFrom": key}]}
+
+
+def from_secret(secret: str) -> dict[str, Any]:
+    return {"name": "d", "image": "i", "envFrom": [{"secretRef": {"name": secret}}]}
+
+
+NOT_LISTED = 'referencing secret.secretName="other" is not allowed because service account a does'
+ENFORCED: list[tuple[dict[str, Any], str]] = [
+    ({"containers": [env("mine")], "imagePullSecrets": [{"name": "pull"}]}, ""),
+    (
+        {"volumes": [{"name": "v", "secret": {"secretName": "other"}}]},
+        (
+            'volume with secret.secretName="other" is not allowed because service account a does not '
+            "reference that secret"
+        ),
+    ),
+    ({"containers": [env("other")]}, f"container c with envVar E {NOT_LISTED} not reference"),
+    (
+        {"initContainers": [from_secret("other")]},
+        f"init container d with envFrom {NOT_LISTED} not reference that secret",
+    ),
+    (
+        {"imagePullSecrets": [{"name": "other"}]},
+        (
+            'imagePullSecrets[0].name="other" is not allowed because service account a does not '
+            "reference that imagePullSecret"
+        ),
+    ),
+]
+
+
+def create_enforcing_account(ask: Ask, value: str = "true") -> None:
+    metadata = {
+        "name": "a",
+        "annotations": {"kubernetes.io/enforce-mountable-secrets": value},
+    }
+    lists = {"secrets": [{"name": "mine"}], "imagePullSecrets": [{"name": "pull"}]}
+    assert ask("POST", ACCOUNTS, {"metadata": metadata, **lists})[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"), ENFORCED, ids=["listed", "volume", "env", "envFrom", "pull secret"]
+)
+def test_an_account_can_restrict_the_secrets_of_its_pods(
+    ask: Ask, spec: dict[str, Any], error: str
+) -> None:
+    create_enforcing_account(ask)
+    status, answer = ask("POST", PODS, pod_request(serviceAccountName="a", **spec))
+    assert (status, error in answer.get("message", "")) == (403 if error else 201, True)
+
+
+def test_an_account_that_does_not_enforce_restricts_nothing(ask: Ask) -> None:
+    create_enforcing_account(ask, "yes")
+    pod = pod_request(serviceAccountName="a", containers=[env("other")])
+    assert ask("POST", PODS, pod)[0] == 201
+
+
+@pytest.mark.parametrize(("secret", "expected"), [("mine", 200), ("other", 403)])
+def test_ephemeral_containers_are_restricted_too(ask: Ask, secret: str, expected: int) -> None:
+    create_enforcing_account(ask)
+    ask("POST", PODS, pod_request(serviceAccountName="a"))
+    added = {"spec": {"ephemeralContainers": [{**env(secret), "name": "debug"}]}}
+    status, answer = ask("PATCH", f"{PODS}/p/ephemeralcontainers", added)
+    assert status == expected
+    if expected == 403:
+        assert "ephemeral container debug with envVar E referencing" in answer["message"]
+
+
 def test_a_new_node_is_not_ready_yet(ask: Ask) -> None:
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     for spec in ({}, {"taints": [taint]}):
