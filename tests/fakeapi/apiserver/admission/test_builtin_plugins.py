@@ -141,8 +141,8 @@ ENFORCED: list[tuple[dict[str, Any], str]] = [
     (
         {"volumes": [{"name": "v", "secret": {"secretName": "other"}}]},
         (
-            'volume with secret.secretName="other" is not allowed because service account a does not '
-            "reference that secret"
+            'volume with secret.secretName="other" is not allowed because service account a does '
+            "not reference that secret"
         ),
     ),
     ({"containers": [env("other")]}, f"container c with envVar E {NOT_LISTED} not reference"),
