@@ -112,6 +112,13 @@ def invalid_subdomain(name: str) -> str:
     return _first_error(name, _MAX_SUBDOMAIN, _SUBDOMAIN, _SUBDOMAIN_RULE)
 
 
+def invalid_path_segment(name: str) -> str:
+    """Return the error of a name that is one segment of a path."""
+    if name in (".", ".."):
+        return f"may not be '{name}'"
+    return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
+
+
 def invalid_config_key(key: str) -> str:
     """Return the error of a key in the data of a ConfigMap or Secret."""
     return _first_error(key, _MAX_SUBDOMAIN, _KEY, _KEY_RULE)

@@ -44,9 +44,17 @@ _LOAD_BALANCER: Final[Mapping[str, Any]] = {"loadBalancer": {}}
 _GROUP_SPEC: Final[Mapping[str, Any]] = {"schedulingPolicy": {}, "disruptionMode": {"single": {}}}
 
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "admissionregistration.v1.MatchResources": {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {},
+        "objectSelector": {},
+    },
+    "admissionregistration.v1.MutatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
     "admissionregistration.v1.MutatingWebhook": _WEBHOOK | {"reinvocationPolicy": "Never"},
+    "admissionregistration.v1.NamedRuleWithOperations": {"scope": "*"},
     "admissionregistration.v1.RuleWithOperations": {"scope": "*"},
     "admissionregistration.v1.ServiceReference": {"port": 443},
+    "admissionregistration.v1.ValidatingAdmissionPolicySpec": {"failurePolicy": "Fail"},
     "admissionregistration.v1.ValidatingWebhook": _WEBHOOK,
     "apps.v1.DaemonSet": {"spec": {}},
     "apps.v1.DaemonSetSpec": {

@@ -33,6 +33,7 @@ from fakeapi.apiserver.wire.errors import (
 from policies.kubernetes.name_validation import (
     invalid_dns_label,
     invalid_label_key,
+    invalid_path_segment,
     invalid_subdomain,
 )
 
@@ -46,12 +47,6 @@ _GROUPS: Final = "podGroupTemplates"
 _COMPOSITES: Final = "compositePodGroupTemplates"
 _PLACEMENT: Final = ("schedulingConstraints", "resourceClaims", "disruptionMode")
 _PRIORITY: Final = ("priorityClassName", "priority", "preemptionPolicy")
-
-
-def _invalid_path_segment(name: str) -> str:
-    if name in (".", ".."):
-        return f"may not be '{name}'"
-    return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
 
 
 _PRIORITY_RULES: Final = (
@@ -100,8 +95,8 @@ _TYPES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "TopologyConstraint": (required_name("key", invalid_label_key),),
     "TypedLocalObjectReference": (
         optional_name("apiGroup", invalid_subdomain),
-        required_name("kind", _invalid_path_segment),
-        required_name("name", _invalid_path_segment),
+        required_name("kind", invalid_path_segment),
+        required_name("name", invalid_path_segment),
     ),
     "WorkloadReference": (
         required_name("workloadName", invalid_subdomain),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from fakeapi.apiserver.schema.crds.definition_validation import definition_errors, name_errors
+from fakeapi.apiserver.validation.admission_policies import binding_errors, policy_errors
 from fakeapi.apiserver.validation.devices import claim_status_errors
 from fakeapi.apiserver.validation.pod_groups import pod_group_status_errors, workload_errors
 from fakeapi.apiserver.validation.quotas import (
@@ -313,6 +314,8 @@ RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "roles.rbac.authorization.k8s.io": (_role,),
     "secrets": (_secret,),
     "statefulsets.apps": (_workload_rule("statefulset", selector_required=True),),
+    "validatingadmissionpolicies.admissionregistration.k8s.io": (policy_errors,),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": (binding_errors,),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": (webhook_configuration_errors,),
     "workloads.scheduling.k8s.io": (workload_errors,),
 }

@@ -10,7 +10,7 @@ k8s.io/apiserver/pkg/util/webhook/validation.go, v1.37.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from extender.kube.rest.http_transport import client_tls
@@ -38,6 +38,8 @@ from policies.kubernetes.name_validation import (
 )
 
 Object = Mapping[str, Any]
+ExpressionCauses = Callable[[str, str], Iterator[Cause]]
+"""Yields the errors of an expression: (expression, path)."""
 
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
@@ -71,7 +73,7 @@ def webhook_configuration_errors(configuration: Object, _path: str) -> Iterator[
 def _webhook_errors(webhook: Object, path: str) -> Iterator[Cause]:
     yield from _name(webhook.get("name") or "", f"{path}.name")
     for index, rule in enumerate(webhook.get("rules") or ()):
-        yield from _rule(rule, f"{path}.rules[{index}]")
+        yield from rule_errors(rule, f"{path}.rules[{index}]")
     for name in ("failurePolicy", "matchPolicy"):
         yield from _choice(webhook, name, path)
     effects = webhook.get("sideEffects")
@@ -85,10 +87,12 @@ def _webhook_errors(webhook: Object, path: str) -> Iterator[Cause]:
         rule = f"the timeout value must be between 1 and {_LONGEST_SECONDS} seconds"
         yield invalid_value(f"{path}.timeoutSeconds", seconds, rule)
     for name in ("namespaceSelector", "objectSelector"):
-        yield from _selector(webhook.get(name) or {}, f"{path}.{name}")
+        yield from selector_errors(webhook.get(name) or {}, f"{path}.{name}")
     yield from _choice(webhook, "reinvocationPolicy", path)
     yield from _client(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
-    yield from _conditions(webhook.get("matchConditions") or (), f"{path}.matchConditions")
+    yield from condition_errors(
+        webhook.get("matchConditions") or (), f"{path}.matchConditions", _expression
+    )
     versions = webhook.get("admissionReviewVersions") or ()
     yield from _reviews(versions, f"{path}.admissionReviewVersions")
 
@@ -109,7 +113,8 @@ def _name(name: str, path: str) -> Iterator[Cause]:
         yield invalid_value(path, name, rule)
 
 
-def _rule(rule: Object, path: str) -> Iterator[Cause]:
+def rule_errors(rule: Object, path: str) -> Iterator[Cause]:
+    """Yield the errors of a rule."""
     operations = rule.get("operations") or []
     if not operations:
         yield required(f"{path}.operations")
@@ -173,7 +178,8 @@ def _exclusive_message(found: str, excluded: str) -> str:
     return f"if '{found}' is present, must not specify {excluded}"
 
 
-def _selector(selector: Object, path: str) -> Iterator[Cause]:
+def selector_errors(selector: Object, path: str) -> Iterator[Cause]:
+    """Yield the errors of a label selector."""
     for key, value in (selector.get("matchLabels") or {}).items():
         for text, wrong in ((key, invalid_label_key(key)), (value, invalid_label_value(value))):
             if wrong:
@@ -223,7 +229,10 @@ def _holds_certificates(bundle: bytes) -> bool:
     return True
 
 
-def _conditions(conditions: Sequence[Object], path: str) -> Iterator[Cause]:
+def condition_errors(
+    conditions: Sequence[Object], path: str, expression_causes: ExpressionCauses
+) -> Iterator[Cause]:
+    """Yield the errors of match conditions; ``expression_causes`` yields those of expressions."""
     if conditions and not is_installed():
         yield forbidden_field(path, MISSING)
         return
@@ -233,7 +242,11 @@ def _conditions(conditions: Sequence[Object], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         where = f"{path}[{index}]"
-        yield from _expression(condition.get("expression") or "", f"{where}.expression")
+        expression = (condition.get("expression") or "").strip()
+        if expression:
+            yield from expression_causes(expression, f"{where}.expression")
+        else:
+            yield required(f"{where}.expression")
         name = condition.get("name") or ""
         if not name:
             yield required(f"{where}.name")
@@ -245,9 +258,7 @@ def _conditions(conditions: Sequence[Object], path: str) -> Iterator[Cause]:
 
 
 def _expression(expression: str, path: str) -> Iterator[Cause]:
-    if not expression.strip():
-        yield required(path)
-    elif fault := expression_error(expression, _VARIABLES, "boolean"):
+    if fault := expression_error(expression, _VARIABLES, "boolean"):
         yield invalid_value(path, expression, fault)
 
 

@@ -100,6 +100,3 @@ _BUILDERS: Final[Mapping[str, Callable[..., Any]]] = {
     "serviceAccount": _of_account,
     "subresource": _narrowed("subresource"),
 }
-
-AUTHORIZER_FUNCTIONS: Final = frozenset((*_BUILDERS, "check"))
-"""The names of the functions of the authorizer."""

@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fakeapi.apiserver.admission.policies.authorizer import AUTHORIZER_FUNCTIONS
 from fakeapi.apiserver.schema.cel.compilation import (
     Expression,
     ExpressionError,
     compile_expression,
     known_functions,
 )
+from fakeapi.apiserver.schema.cel.kubernetes_functions import AUTHORIZER_FUNCTIONS
 from fakeapi.apiserver.schema.cel.parser import (
     MISSING,
     OPTIONAL_FIELD,

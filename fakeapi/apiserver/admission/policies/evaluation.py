@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fakeapi.apiserver.admission.policies.authorizer import (
-    AUTHORIZER_FUNCTIONS,
     authorizer_functions,
     authorizer_value,
 )
@@ -44,6 +43,7 @@ from fakeapi.apiserver.schema.cel.compilation import (
     new_context,
     value_size,
 )
+from fakeapi.apiserver.schema.cel.kubernetes_functions import AUTHORIZER_FUNCTIONS
 from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import not_found

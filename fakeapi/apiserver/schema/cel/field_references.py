@@ -14,7 +14,7 @@ k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from fakeapi.apiserver.schema.cel.parser import MACROS, Token, closing_index, token_at, tokenize
@@ -80,16 +80,24 @@ _NATIVE: Final = frozenset(
 Scope = dict[str, SchemaNode | None]
 
 
+Spelling = Callable[[str], str | None]
+"""Returns a field's name as expressions spell it; None if they cannot."""
+
+
 def reference_error(
-    expression: str, variables: Scope, functions: Collection[str], result_type: str
+    expression: str,
+    variables: Scope,
+    functions: Collection[str],
+    result_type: str,
+    spelling: Spelling = escape,
 ) -> str | None:
     """Return the message of the first error, as upstream prints it; None if there is none.
 
     ``variables`` are the declared names with their schemas (None: any type). ``result_type`` is the
-    schema type that a plain selection must have (``boolean``, ``string``).
+    schema type that a plain selection must have (``boolean``, ``string``; "": any).
     """
     tokens = tokenize(expression)
-    reader = _ReferenceChecker(tokens, dict(variables), functions)
+    reader = _ReferenceChecker(tokens, dict(variables), functions, spelling)
     for index in range(len(tokens)):
         fault = reader.check_token(index)
         if fault is not None:
@@ -108,13 +116,17 @@ LocatedError = tuple[int, str]
 class _ReferenceChecker:
     """Checks the tokens of an expression from left to right; macros add variables to its scope."""
 
-    def __init__(self, tokens: list[Token], scope: Scope, functions: Collection[str]) -> None:
+    def __init__(
+        self, tokens: list[Token], scope: Scope, functions: Collection[str], spelling: Spelling
+    ) -> None:
+        self._spelling = spelling
         self._tokens = tokens
         self._scope = scope
         self._functions = frozenset(name.rpartition(".")[2] for name in functions) | _NATIVE
         self._spaces = frozenset(name.partition(".")[0] for name in functions if "." in name)
         self._result: SchemaNode | None = None
         self._end = -1
+        self._declared: set[int] = set()
 
     def check_token(self, index: int) -> LocatedError | None:
         """Return the error of one token; None if there is none."""
@@ -136,7 +148,10 @@ class _ReferenceChecker:
     def _call(self, index: int) -> LocatedError | None:
         token = self._tokens[index]
         member = token_at(self._tokens, index - 1).text == "."
-        if token.text in self._functions or (member and token.text in MACROS):
+        if member and token.text in MACROS:
+            self._declare(index + 2, None)
+            return None
+        if token.text in self._functions:
             return None
         message = f"undeclared reference to '{token.text}' (in container '')"
         return self._tokens[index + 1].start, message
@@ -156,24 +171,32 @@ class _ReferenceChecker:
             if token_at(self._tokens, index + 2).text == "(":
                 self._bind(node, name.text, index + 3)
                 return None
-            if node.type not in ("", "object") or _unknown(node, name.text):
+            if node.type not in ("", "object") or _unknown(node, name.text, self._spelling):
                 return self._tokens[index].start, f"undefined field '{name.text}'"
-            node = _field(node, name.text)
+            node = _field(node, name.text, self._spelling)
             index += 2
         self._result, self._end = node, index
         return None
 
     def _bind(self, node: SchemaNode, method: str, index: int) -> None:
         """Declare a macro's variable with the schema of the elements that it iterates over."""
+        if method in MACROS:
+            self._declare(index, node.items)
+
+    def _declare(self, index: int, node: SchemaNode | None) -> None:
+        """Declare the variable of a macro at an index, unless this has been done."""
         variable, comma = token_at(self._tokens, index), token_at(self._tokens, index + 1).text
-        if method in MACROS and variable.kind == "name" and comma == ",":
-            self._scope[variable.text] = node.items
+        if variable.kind == "name" and comma == "," and index not in self._declared:
+            self._declared.add(index)
+            self._scope[variable.text] = node
 
     def result_type_error(self, result_type: str) -> str | None:
         """Return the error if the whole expression is one selection of another type."""
         node = self._result
         whole = self._end == len(self._tokens) and not _has_marks(self._tokens)
         if not whole or node is None or node.type in ("", result_type):
+            return None
+        if not result_type:
             return None
         noun = {"boolean": "cel expression must evaluate to a bool"}
         return noun.get(result_type, "messageExpression must evaluate to a string")
@@ -183,16 +206,50 @@ def _has_marks(tokens: Sequence[Token]) -> bool:
     return any(token.kind != "name" and token.text != "." for token in tokens)
 
 
-def _unknown(node: SchemaNode, name: str) -> bool:
+def _unknown(node: SchemaNode, name: str, spelling: Spelling) -> bool:
     closed = not (node.allows_additional or node.preserves)
-    return closed and not any(escape(field) == name for field in node.properties)
+    return closed and not any(spelling(field) == name for field in node.properties)
 
 
-def _field(node: SchemaNode, name: str) -> SchemaNode | None:
+def _field(node: SchemaNode, name: str, spelling: Spelling) -> SchemaNode | None:
     for field, below in node.properties.items():
-        if escape(field) == name:
+        if spelling(field) == name:
             return below
     return node.additional
+
+
+_CEL_TYPES: Final = {"boolean": "bool", "integer": "int", "number": "double", "string": "string"}
+_LITERAL_TYPES: Final = {"true": "bool", "false": "bool", "null": "null_type"}
+
+
+def plain_type(expression: str, variables: Scope) -> str:
+    """Return the CEL type of an expression that is one literal or one selection; "": not known.
+
+    Fields are not escaped.
+    """
+    tokens = tokenize(expression)
+    if len(tokens) == 1 and (found := _literal_type(tokens[0])):
+        return found
+    if not tokens or any(t.kind != "name" for t in tokens[::2]) or len(tokens) % 2 == 0:
+        return ""
+    if any(t.text != "." for t in tokens[1::2]) or tokens[0].text not in variables:
+        return ""
+    node = variables[tokens[0].text]
+    for token in tokens[2::2]:
+        node = None if node is None else _field(node, token.text, str)
+    return "dyn" if node is None else _CEL_TYPES.get(node.type, "")
+
+
+def _literal_type(token: Token) -> str:
+    if token.kind == "text":
+        prefix = token.text[: min(token.text.find(quote) % len(token.text) for quote in "'\"")]
+        return "bytes" if "b" in prefix.lower() else "string"
+    if token.kind == "number":
+        if token.text[-1] in "uU":
+            return "uint"
+        is_double = "x" not in token.text and not token.text.isdigit()
+        return "double" if is_double else "int"
+    return _LITERAL_TYPES.get(token.text, "")
 
 
 _STEP: Final = re.compile(r"\.([^.\[\]']+)|\['((?:\\.|[^'\\])*)'\]")

@@ -242,6 +242,26 @@ def _validate(form: str, text: str) -> Any:
     return ENGINE.OptionalValue.of([wrong]) if wrong else ENGINE.OptionalValue.none()
 
 
+AUTHORIZER_FUNCTIONS: Final = frozenset(
+    [
+        "allowed",
+        "check",
+        "error",
+        "errored",
+        "fieldSelector",
+        "group",
+        "labelSelector",
+        "name",
+        "namespace",
+        "path",
+        "reason",
+        "resource",
+        "serviceAccount",
+        "subresource",
+    ]
+)
+"""The functions of the variable ``authorizer``, which only admission policies have."""
+
 FUNCTIONS: Final[Mapping[str, Function]] = {
     "add": lambda one, two: _quantity_string(_amount(one) + _other(two)),
     "asApproximateFloat": lambda text: float(_amount(text)),

@@ -63,10 +63,15 @@ ROOT_FIELDS: Final = {
 """The fields of a whole object that rules see in addition to those of its schema."""
 
 
+def is_reserved(name: str) -> bool:
+    """Return whether a name is a reserved word of CEL."""
+    return name in _RESERVED
+
+
 @lru_cache(maxsize=4096)
 def escape(name: str) -> str | None:
     """Return a field's name, escaped as an identifier of CEL; None if it cannot be escaped."""
-    if name in _RESERVED:
+    if is_reserved(name):
         return f"__{name}__"
     if not _SPELLABLE.fullmatch(name):
         return None

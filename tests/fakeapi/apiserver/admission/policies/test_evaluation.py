@@ -56,7 +56,6 @@ def variables(**expressions: str) -> list[dict[str, str]]:
             ),
         ),
     ],
-    ids=str,
 )
 def test_variables_are_evaluated_when_they_are_needed(
     ask: Ask, enforce: Enforce, declared: list[dict[str, str]], expression: str, denial: str

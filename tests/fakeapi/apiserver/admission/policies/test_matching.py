@@ -40,7 +40,6 @@ def codes(ask: Ask, *names: str, **labels: str) -> list[int]:
         ({"resourceRules": [rule("configmaps", apiVersions=["v2"])]}, 201),
         ({"resourceRules": [rule("configmaps", scope="Cluster")]}, 201),
     ],
-    ids=str,
 )
 def test_match_constraints_select_requests(
     ask: Ask, enforce: Enforce, constraints: dict[str, Any], status: int
@@ -85,7 +84,6 @@ def test_equivalent_rules_match_other_versions_with_converted_objects(
         (["object.missing == 1"], "Ignore", 201),
         (["params == null"], "Fail", 422),
     ],
-    ids=str,
 )
 def test_match_conditions_skip_a_policy(
     ask: Ask, enforce: Enforce, conditions: list[str], failure_policy: str, status: int
@@ -130,7 +128,6 @@ def reference(action: str = "Deny", **fields: Any) -> dict[str, Any]:
             f"{MISSING}paramRef.namespace must not be provided for a cluster-scoped `paramKind`",
         ),
     ],
-    ids=str,
 )
 def test_the_parameters_of_a_binding_are_read(
     ask: Ask, enforce: Enforce, kind: dict[str, str], param_ref: dict[str, Any], message: str
