@@ -26,6 +26,7 @@ from fakeapi.apiserver.schema.cel.compilation import (
 )
 from fakeapi.apiserver.schema.cel.kubernetes_functions import AUTHORIZER_FUNCTIONS
 from fakeapi.apiserver.schema.cel.parser import (
+    MATCHES,
     MISSING,
     OPTIONAL_FIELD,
     Token,
@@ -109,6 +110,8 @@ def _expression(holder: Object, name: str) -> PolicyExpression:
     texts = {token.text for token in tokens if token.kind == "name"}
     if any(token.text in (".?", "[?") for token in tokens):
         texts.add(OPTIONAL_FIELD)
+    if "matches" in texts:
+        texts.add(MATCHES)
     if "variables" in texts:
         texts.add(VARIABLE_FUNCTION)
     functions = {*known_functions(), *AUTHORIZER_FUNCTIONS, VARIABLE_FUNCTION}
