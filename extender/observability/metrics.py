@@ -33,8 +33,8 @@ _ERROR_STATUSES: Final = (400, 408, 413, 500, 503)
 class LimitedLabel:
     """A label whose values come from the cluster: the first ``limit`` texts have series.
 
-    All others are counted together as ``OTHER``, so that nobody who creates objects can make the
-    process and Prometheus keep any number of series.
+    All others are counted together as ``OTHER``. So the number of series is limited, whatever
+    objects are created.
     """
 
     def __init__(self, limit: int) -> None:

@@ -17,6 +17,14 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from extender.kube.decoders.core_v1_types import Name
+from extender.protocol.request_size import (
+    SMALL_BYTES,
+    UNBOUNDED,
+    RequestBounds,
+    Steps,
+    find_excess,
+    object_excess,
+)
 from policies.kubernetes.packed_names import parse_names
 
 T = TypeVar("T")
@@ -91,14 +99,20 @@ class PreemptRequest:
     candidates: Mapping[str, CandidateVictims]
 
 
-def decode_filter(body: bytes) -> FilterRequest:
-    """Decode ExtenderArgs. Raise ExtenderDecodeError."""
+def decode_filter(body: bytes, bounds: RequestBounds = UNBOUNDED) -> Steps[FilterRequest]:
+    """Decode ExtenderArgs. Raise ExtenderDecodeError, also for one beyond the bounds."""
+    names_size = _bounded_names_size(body, bounds)
+    excess = yield from find_excess(body[: len(body) - names_size], bounds.filter_levels())
+    if excess:
+        raise ExtenderDecodeError(f"ExtenderArgs: {excess}")
     by_name = _decode_by_name(body)
     if by_name is not None:
         return by_name
     fields = _fields(body, "ExtenderArgs")
+    yield
     names = _decode_field(fields, "NodeNames", list[Name])
     nodes = _decode_field(fields, "Nodes", _NodeListInput)
+    yield
     if names is None and nodes is None:
         raise ExtenderDecodeError(
             "ExtenderArgs: neither Nodes nor NodeNames is set; expected one of them"
@@ -106,25 +120,34 @@ def decode_filter(body: bytes) -> FilterRequest:
     return FilterRequest(
         pod=_pod(fields, "ExtenderArgs"),
         names=None if names is None else tuple(names),
-        nodes=None if nodes is None else _utf8_nodes(nodes.items or ()),
+        nodes=None if nodes is None else (yield from _checked_nodes(nodes.items or ())),
     )
 
 
-def decode_preempt(body: bytes) -> PreemptRequest:
-    """Decode ExtenderPreemptionArgs, with victims as pods or UIDs. Raise ExtenderDecodeError."""
+def decode_preempt(body: bytes, bounds: RequestBounds = UNBOUNDED) -> Steps[PreemptRequest]:
+    """Decode ExtenderPreemptionArgs, with victims as pods or UIDs.
+
+    Raise ExtenderDecodeError, also for one beyond the bounds.
+    """
+    excess = yield from find_excess(body, bounds.preempt_levels())
+    if excess:
+        raise ExtenderDecodeError(f"ExtenderPreemptionArgs: {excess}")
     fields = _fields(body, "ExtenderPreemptionArgs")
-    by_uid = _victims(fields, "NodeNameToMetaVictims", dict[Name, _MetaVictimsInput | None])
-    in_full = _victims(fields, "NodeNameToVictims", dict[Name, _VictimsInput | None])
+    yield
+    meta, full = "NodeNameToMetaVictims", "NodeNameToVictims"
+    by_uid = yield from _victims(fields, meta, dict[Name, _MetaVictimsInput | None])
+    in_full = yield from _victims(fields, full, dict[Name, _VictimsInput | None])
     if by_uid is None and in_full is None:
         raise ExtenderDecodeError(
             "ExtenderPreemptionArgs: neither NodeNameToVictims nor NodeNameToMetaVictims is set; "
             "expected one of them"
         )
-    offers = {
-        node: CandidateVictims(tuple(offer.uids()), offer.NumPDBViolations or 0)
-        for node, offer in {**(in_full or {}), **(by_uid or {})}.items()
-        if offer is not None
-    }
+    offers: dict[str, CandidateVictims] = {}
+    for number, (node, offer) in enumerate({**(in_full or {}), **(by_uid or {})}.items()):
+        if offer is not None:
+            offers[node] = CandidateVictims(tuple(offer.uids()), offer.NumPDBViolations or 0)
+        if number % _OFFERS_PER_STEP == 0:
+            yield
     return PreemptRequest(_pod(fields, "ExtenderPreemptionArgs"), offers)
 
 
@@ -179,6 +202,17 @@ def _raw_names(body: bytes) -> memoryview | None:
     return memoryview(body)[begin:-1] if ends_with_names else None
 
 
+def _bounded_names_size(body: bytes, bounds: RequestBounds) -> int:
+    """Return the size of a list of names at the end of a body, which need not be counted again."""
+    written = _raw_names(body)
+    if written is None:
+        return 0
+    if body.count(b",", len(body) - len(written)) >= bounds.nodes:
+        problem = f"too many node names; expected at most {bounds.nodes}"
+        raise ExtenderDecodeError(f"ExtenderArgs: {problem}")
+    return len(written)
+
+
 class _NodeListInput(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
@@ -226,8 +260,8 @@ class _VictimsInput(msgspec.Struct):
 
 O = TypeVar("O", _MetaVictimsInput, _VictimsInput)  # noqa: E741
 
-_MAX_OBJECT_BYTES = 3 * 2**20
-"""The API server's limit of a request body, so that of any object."""
+_STEP_BYTES = 2**20
+_OFFERS_PER_STEP = 1_000
 # A null victim keeps its position, so that the other victims do not count as the complete list.
 _NO_UID = ""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -257,16 +291,25 @@ def _pod(fields: Mapping[str, msgspec.Raw], what: str) -> bytes:
 
 def _bounded_pod(raw: msgspec.Raw) -> bytes:
     pod = bytes(raw)
-    if len(pod) > _MAX_OBJECT_BYTES:
-        raise ExtenderDecodeError(f"Pod: {len(pod)} bytes; expected at most {_MAX_OBJECT_BYTES}")
+    excess = object_excess(pod)
+    if excess:
+        raise ExtenderDecodeError(f"Pod: {excess}")
     return pod
 
 
-def _utf8_nodes(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
+def _checked_nodes(nodes: Iterable[msgspec.Raw]) -> Steps[tuple[msgspec.Raw, ...]]:
     """Return nodes that can be sent back; also their undecoded fields must be UTF-8."""
-    sent = tuple(nodes)
+    sent, checked = tuple(nodes), 0
     for index, node in enumerate(sent):
-        _decode_or_raise(f"Nodes.items[{index}]", bytes(node).decode)
+        raw = bytes(node)
+        _decode_or_raise(f"Nodes.items[{index}]", raw.decode)
+        excess = object_excess(raw)
+        if excess:
+            raise ExtenderDecodeError(f"Nodes.items[{index}]: {excess}")
+        checked += len(raw)
+        if checked > _STEP_BYTES:
+            checked = 0
+            yield
     return sent
 
 
@@ -291,11 +334,20 @@ def _decode_or_raise(name: str, read: Callable[[], T]) -> T:
 
 def _victims(
     fields: Mapping[str, msgspec.Raw], name: str, kind: type[dict[str, O | None]]
-) -> dict[str, O | None] | None:
+) -> Steps[dict[str, O | None] | None]:
     offers = _decode_field(fields, name, kind)
-    if offers is None or not any(offer and offer.has_other_casing() for offer in offers.values()):
+    if offers is None:
+        return None
+    for number, offer in enumerate(offers.values()):
+        if offer is not None and offer.has_other_casing():
+            break
+        if number % _OFFERS_PER_STEP == 0:
+            yield
+    else:
         return offers
     written = fields[name.lower()]
+    if len(bytes(written)) > SMALL_BYTES:
+        raise ExtenderDecodeError(f"{name}: a field is missing; expected Pods and NumPDBViolations")
     return _decode_or_raise(
         name, lambda: msgspec.convert(_with_go_keys(msgspec.json.decode(written)), kind)
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -22,6 +22,7 @@ from extender.kube.decoders.cluster_objects import decode_node
 from extender.kube.decoders.pods import decode_pod
 from extender.kube.decoders.typed_decoder import Unreadable, tolerant_decoder
 from extender.protocol import extender_v1
+from extender.protocol.request_size import UNBOUNDED, RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, VerbResult
 from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot
 from policies.preemption.filtering.status import (
@@ -35,6 +36,10 @@ from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import filter_with_terminating_pods
 
 _UNKNOWN_NODE = refused(Code.UNKNOWN_NODE)
+_COST_OF_NODE: Final = 2**9
+_COST_OF_STEP: Final = 2**17
+"""The costs of decoding a node of any size and of one step, in bytes that cost as much."""
+
 _read_node = tolerant_decoder("Node", decode_node)
 
 
@@ -107,14 +112,28 @@ class FilterArgs:
         return extender_v1.encode(extender_v1.FilterResult(nodes, names, {}, {}))
 
 
-def decode(body: bytes, rules: SchedulerRules) -> FilterArgs:
+def decode(
+    body: bytes, rules: SchedulerRules, bounds: RequestBounds = UNBOUNDED
+) -> Steps[FilterArgs]:
     """Decode a filter call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
-    request = extender_v1.decode_filter(body)
+    request = yield from extender_v1.decode_filter(body, bounds)
     pod = decode_pod(request.pod, rules.release)
     if request.names is not None:
         return FilterArgs(pod, request.names, None, request.raw_names)
-    sent = tuple(SentNode(raw, _read_node(raw)) for raw in request.nodes or ())
+    sent = yield from _sent_nodes(request.nodes or ())
     return FilterArgs(pod, tuple(node.name for node in sent), sent)
+
+
+def _sent_nodes(nodes: Iterable[msgspec.Raw]) -> Steps[tuple[SentNode, ...]]:
+    sent: list[SentNode] = []
+    cost = 0
+    for raw in nodes:
+        sent.append(SentNode(raw, _read_node(raw)))
+        cost += len(memoryview(raw)) + _COST_OF_NODE
+        if cost > _COST_OF_STEP:
+            cost = 0
+            yield
+    return tuple(sent)
 
 
 def _unknown_nodes(

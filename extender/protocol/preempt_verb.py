@@ -47,6 +47,7 @@ from typing import ClassVar
 
 from extender.kube.decoders.pods import decode_pod
 from extender.protocol import extender_v1
+from extender.protocol.request_size import UNBOUNDED, RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Pod, Snapshot
@@ -166,9 +167,11 @@ class PreemptArgs:
         return extender_v1.encode(extender_v1.PreemptionResult(victims))
 
 
-def decode(body: bytes, rules: SchedulerRules) -> PreemptArgs:
+def decode(
+    body: bytes, rules: SchedulerRules, bounds: RequestBounds = UNBOUNDED
+) -> Steps[PreemptArgs]:
     """Decode a preempt call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
-    request = extender_v1.decode_preempt(body)
+    request = yield from extender_v1.decode_preempt(body, bounds)
     return PreemptArgs(decode_pod(request.pod, rules.release), request.candidates)
 
 

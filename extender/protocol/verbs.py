@@ -6,10 +6,11 @@ its state cannot change meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from extender.protocol import filter_verb, preempt_verb
+from extender.protocol.request_size import RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, VerbResult
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.policy import SchedulerRules
@@ -36,7 +37,13 @@ class DecodedCall(Protocol):
         """Return the fallback answer that accepts what kube-scheduler has found itself."""
 
 
-DecodeVerb = Callable[[bytes, SchedulerRules], DecodedCall]
-"""Decodes a body; raises ExtenderDecodeError or ObjectError with what was expected."""
+class DecodeVerb(Protocol):
+    """Decodes a body in steps; raises ExtenderDecodeError or ObjectError."""
+
+    def __call__(
+        self, body: bytes, rules: SchedulerRules, bounds: RequestBounds = ..., /
+    ) -> Steps[DecodedCall]:
+        """Decode a body that must be within the bounds, by default of any size."""
+
 
 VERBS: Mapping[str, DecodeVerb] = {"filter": filter_verb.decode, "preempt": preempt_verb.decode}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.cluster.readiness import InformerState, Readiness
@@ -21,6 +23,7 @@ from extender.observability.decision_log import DecisionLog, count_reasons
 from extender.observability.metrics import Metrics
 from extender.observability.preemption_events import PreemptionEventRecorder
 from extender.observability.request_trace import RequestTrace, Tracer, TraceStep
+from extender.protocol.request_size import SMALL_BYTES, Steps, at_once, bounds_of_cluster
 from extender.protocol.verb_context import (
     AnswerContext,
     CallContext,
@@ -33,6 +36,8 @@ from extender.server.call_queue import CallQueue, OverloadedError
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.engine import DeadlineExceededError, Engine
+
+T = TypeVar("T")
 
 
 class UnknownVerbError(LookupError):
@@ -107,15 +112,16 @@ class Service:
         try:
             await self.call_queue.acquire()
         except OverloadedError as error:
-            return self._fall_back(FallbackReason.OVERLOADED, verb_call, str(error))
+            overloaded = self._fall_back(FallbackReason.OVERLOADED, verb_call, str(error))
+            return await _run_in_steps(overloaded)
         started = self.clock.monotonic()
         try:
-            return self.answer(verb_call)
+            return await _run_in_steps(self.answer(verb_call))
         finally:
             self.call_queue.record_duration(self.clock.monotonic() - started)
 
-    def answer(self, verb_call: VerbCall) -> VerbReply:
-        """Answer one call now.
+    def answer(self, verb_call: VerbCall) -> Steps[VerbReply]:
+        """Answer one call, in steps while its body is decoded.
 
         Raise DegradedError, and ExtenderDecodeError or ObjectError for an invalid body.
         """
@@ -124,12 +130,15 @@ class Service:
         deadline = verb_call.arrived + self.fallback_policy.deadline(verb_call.verb)
         if started > deadline:
             waited = f"waited {started - verb_call.arrived:.3f} s"
-            return self._fall_back(FallbackReason.LATE, verb_call, waited)
+            return (yield from self._fall_back(FallbackReason.LATE, verb_call, waited))
         silent = self.readiness.silent_kinds()
         if silent:
             detail = f"no recent data for {', '.join(silent)}"
-            return self._fall_back(FallbackReason.STALE, verb_call, detail)
-        call = VERBS[verb_call.verb](verb_call.body, self.engine.rules)
+            return (yield from self._fall_back(FallbackReason.STALE, verb_call, detail))
+        call = yield from self._decode_until(deadline, verb_call)
+        if call is None:
+            detail = "the body was not decoded before the deadline"
+            return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
         trace.pod = call.pod.key
         pods = self.informers.get("pods")
         pods_version = "" if pods is None else pods.resource_version
@@ -138,7 +147,7 @@ class Service:
             answer, snapshot = self._decide(call, deadline)
         except DeadlineExceededError:
             detail = "the search did not finish before the deadline"
-            return self._fall_back(FallbackReason.LATE, verb_call, detail)
+            return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
         trace.answer, trace.generation = answer, snapshot.generation
         trace.step_ends[TraceStep.DECIDING] = clock.monotonic()
         body = answer.encode()
@@ -156,6 +165,26 @@ class Service:
                 self.metrics.overdue.labels(verb_call.verb).inc()
 
         return VerbReply(body, record)
+
+    def _decoding(self, verb_call: VerbCall) -> Steps[DecodedCall]:
+        """Decode a call that the cluster can have; a small one in a single step."""
+        counts = self.cluster.object_counts()
+        bounds = bounds_of_cluster(counts["nodes"], counts["pods"])
+        steps = VERBS[verb_call.verb](verb_call.body, self.engine.rules, bounds)
+        return at_once(steps) if len(verb_call.body) <= SMALL_BYTES else (yield from steps)
+
+    def _decode_until(self, deadline: float, verb_call: VerbCall) -> Steps[DecodedCall | None]:
+        """Decode a call; return None if the deadline passes before its last step."""
+        decoding = self._decoding(verb_call)
+        while True:
+            try:
+                next(decoding)
+            except StopIteration as end:
+                call: DecodedCall = end.value
+                return call
+            if self.clock.monotonic() > deadline:
+                return None
+            yield
 
     def _decide(self, call: DecodedCall, deadline: float) -> tuple[VerbResult, Snapshot]:
         """Decide a call on the current snapshot; raise DeadlineExceededError.
@@ -200,14 +229,16 @@ class Service:
         if self.preemption_events is not None:
             self.preemption_events.record(answer)
 
-    def _fall_back(self, reason: FallbackReason, verb_call: VerbCall, detail: str) -> VerbReply:
+    def _fall_back(
+        self, reason: FallbackReason, verb_call: VerbCall, detail: str
+    ) -> Steps[VerbReply]:
         """Return the configured fallback for a decision. Raise the errors of :meth:`answer`."""
         verb, fallback = verb_call.verb, self.fallback_policy.fallback(reason, verb_call.verb)
         self.metrics.degraded.labels(verb, reason.value, fallback.value).inc()
         verb_call.trace.fallback_reason, verb_call.trace.fallback = reason.value, fallback.value
         if fallback is FallbackKind.ERROR:
             raise DegradedError(f"{reason.value}: {detail}")
-        call = VERBS[verb](verb_call.body, self.engine.rules)
+        call = yield from self._decoding(verb_call)
         verb_call.trace.pod = call.pod.key
         if fallback is FallbackKind.ECHO:
             body = call.pass_through(self.engine.rules, self.cluster.snapshot())
@@ -245,3 +276,14 @@ class Service:
                 nominates=not pod.resize_deferred,
             )
         )
+
+
+async def _run_in_steps(steps: Steps[T]) -> T:
+    """Return the result of all steps; let the event loop run in between."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        await asyncio.sleep(0)

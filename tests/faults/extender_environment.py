@@ -31,6 +31,7 @@ from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.resources import NODES, POD_DISRUPTION_BUDGETS
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext, Search
 from extender.protocol.verbs import VERBS
 from extender.server.fallback_policy import FallbackPolicy
@@ -192,7 +193,7 @@ class ExtenderEnvironment(Stage):
             assert age <= STALE_SECONDS + self.lag_seconds, f"{kind} of {age:.0f} s ago"
         snapshot = self.service.cluster.snapshot()
         context = CallContext(snapshot, ReferenceEngine(RULES), Search.OFFERED)
-        return VERBS[verb](body, RULES).decide(context).body
+        return at_once(VERBS[verb](body, RULES)).decide(context).body
 
     def _caches(self) -> Mapping[str, Mapping[str, object]]:
         live = self.service.cluster

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext
 from extender.protocol.verbs import VERBS
 from extender.server.http_handlers import handle_verb
@@ -134,7 +135,11 @@ async def answered(serving: Service, verb: str, body: bytes) -> tuple[int, bytes
 
 def right(verb: str, body: bytes, snapshot: Snapshot) -> bytes:
     """Return the reference engine's answer."""
-    return VERBS[verb](body, SchedulerRules()).decide(CallContext(snapshot, ReferenceEngine())).body
+    return (
+        at_once(VERBS[verb](body, SchedulerRules()))
+        .decide(CallContext(snapshot, ReferenceEngine()))
+        .body
+    )
 
 
 def often(row: Row) -> settings:

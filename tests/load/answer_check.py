@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from extender.kube.decoders.pods import decode_pod
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext
 from extender.protocol.verbs import VERBS
 from policies.kubernetes.snapshot import Snapshot
@@ -106,7 +107,7 @@ def _check_one(
     rules: SchedulerRules,
 ) -> None:
     kind = KIND[sample.kind]
-    call = VERBS[kind.verb](bodies[kind.name][sample.body], rules)
+    call = at_once(VERBS[kind.verb](bodies[kind.name][sample.body], rules))
     expected = call.decide(CallContext(snapshot, ReferenceEngine(rules)))
     given = json.loads(sample.answer)
     if any(_CUT_SHORT in note for note in decision.notes):

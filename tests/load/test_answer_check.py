@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.pods import decode_pod
+from extender.protocol.request_size import at_once
 from extender.server.service import Service, VerbCall
 from policies import DEFAULT_RULES, Snapshot
 from policies.preemption.vectorized import VectorizedEngine
@@ -131,7 +132,7 @@ def full_run() -> RunResults:
 def ask(results: RunResults, service: Service, request_id: str, name: str, number: int) -> None:
     verb, body = KIND[name].verb, sent()[name][number]
     with capture_logs() as logs:
-        answered = service.answer(VerbCall(verb, body, 0.0, request_id))
+        answered = at_once(service.answer(VerbCall(verb, body, 0.0, request_id)))
         answered.record()
     [line] = [each for each in logs if each["event"] == verb]
     results.decisions.append(msgspec.convert({**line, "request_id": request_id}, Decision))

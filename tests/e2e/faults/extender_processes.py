@@ -21,6 +21,7 @@ import yaml
 
 from extender.kube.decoders.cluster_objects import decode_node
 from extender.kube.decoders.pods import decode_pod
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext
 from extender.protocol.verbs import VERBS
 from policies.kubernetes.snapshot import assemble
@@ -65,7 +66,7 @@ def right(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     pods = [decode_pod(encoded(e), rules.release) for e in documents if e["kind"] == "Pod"]
     context = CallContext(assemble(nodes, pods), ReferenceEngine(rules))
     return {
-        verb: json.loads(VERBS[verb](body, rules).decide(context).body)
+        verb: json.loads(at_once(VERBS[verb](body, rules)).decide(context).body)
         for verb, body in CALLS.items()
     }
 

@@ -18,6 +18,7 @@ from extender.kube.controller_runtime.event_correlator import ObjectReference
 from extender.observability.decision_history import DecisionHistory, DecisionRecord, PodReference
 from extender.observability.decision_log import count_reasons
 from extender.observability.preemption_events import PreemptionEventRecorder
+from extender.protocol.request_size import at_once
 from extender.server.service import Service, VerbCall
 from policies.kubernetes.releases import NEWEST
 from policies.preemption.policy import SchedulerRules
@@ -219,7 +220,7 @@ def announced(live: SchedulerCache, body: bytes) -> list[tuple[str, str, str]]:
     service = Service(
         live, ReferenceEngine(), HandClock(), preemption_events=PreemptionEventRecorder(sink)
     )
-    service.answer(VerbCall("preempt", body, 0.0)).record()
+    at_once(service.answer(VerbCall("preempt", body, 0.0))).record()
     return sink.events
 
 
@@ -276,7 +277,7 @@ def test_a_violated_budget_is_reported() -> None:
     live = cluster()
     live.budgets.upsert(budget("pdb", match={}))
     service = Service(live, ReferenceEngine(), HandClock())
-    service.answer(VerbCall("preempt", BODY, 0.0)).record()
+    at_once(service.answer(VerbCall("preempt", BODY, 0.0))).record()
     [record] = json.loads(service.decision_history.document())["decisions"]
     assert record["node"] in {"node-1", "node-2"}
     assert record["numPDBViolations"] == 1

@@ -12,6 +12,7 @@ import pytest
 from extender.kube.decoders.pods import decode_pod
 from extender.protocol import extender_v1
 from extender.protocol.extender_v1 import CandidateVictims, ExtenderDecodeError
+from extender.protocol.request_size import at_once
 from policies.kubernetes.releases import NEWEST
 from tests.builders import encoded, pod_json
 from tests.extender.go_decoder import FilterResult, Victims, decode_filter_result
@@ -54,7 +55,7 @@ class TestUpstreamCases:
 
     def test_extender_args_keep_every_byte(self) -> None:
         raw = wire_bytes("ExtenderArgs")
-        request = extender_v1.decode_filter(raw)
+        request = at_once(extender_v1.decode_filter(raw))
         assert request.names == ("node1",)
         assert request.nodes is not None
         [node] = request.nodes
@@ -62,7 +63,7 @@ class TestUpstreamCases:
         assert again % (request.pod, bytes(node)) == raw
 
     def test_extender_args_in_lower_case_are_read_the_same(self) -> None:
-        request = extender_v1.decode_filter(lowered(wire_bytes("ExtenderArgs")))
+        request = at_once(extender_v1.decode_filter(lowered(wire_bytes("ExtenderArgs"))))
         assert request.names == ("node1",)
         assert json.loads(request.pod)["metadata"] == {"name": "podname"}
         assert request.nodes is not None
@@ -90,8 +91,10 @@ class TestUpstreamCases:
             }
             for node, given in case["candidatesIn"].items()
         }
-        offers = extender_v1.decode_preempt(
-            encoded({"Pod": case["preemptor"], "NodeNameToVictims": full})
+        offers = at_once(
+            extender_v1.decode_preempt(
+                encoded({"Pod": case["preemptor"], "NodeNameToVictims": full})
+            )
         ).candidates
         answered = extender_v1.PreemptionResult(
             {
@@ -139,7 +142,7 @@ class TestFilterArgs:
         ],
     )
     def test_names(self, body: Any, names: tuple[str, ...]) -> None:
-        request = extender_v1.decode_filter(encoded(body))
+        request = at_once(extender_v1.decode_filter(encoded(body)))
         assert (request.names, request.nodes) == (names, None)
 
     @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ class TestFilterArgs:
         ],
     )
     def test_names_at_any_position(self, body: bytes) -> None:
-        request = extender_v1.decode_filter(body)
+        request = at_once(extender_v1.decode_filter(body))
         assert request.names == ("a", "b")
         assert request.raw_names is None or json.loads(bytes(request.raw_names)) == ["a", "b"]
 
@@ -166,7 +169,9 @@ class TestFilterArgs:
         [({"metadata": {}, "items": [{}, {}]}, 2), ({"items": None}, 0), ({}, 0)],
     )
     def test_nodes_in_full(self, nodes: Any, count: int) -> None:
-        request = extender_v1.decode_filter(encoded({"Pod": {}, "Nodes": nodes, "NodeNames": None}))
+        request = at_once(
+            extender_v1.decode_filter(encoded({"Pod": {}, "Nodes": nodes, "NodeNames": None}))
+        )
         assert request.names is None
         assert request.nodes is not None
         assert len(request.nodes) == count
@@ -205,7 +210,7 @@ class TestFilterArgs:
     )
     def test_a_decoding_error_names_the_expected_type(self, body: bytes, problem: str) -> None:
         with pytest.raises(ExtenderDecodeError) as raised:
-            extender_v1.decode_filter(body)
+            at_once(extender_v1.decode_filter(body))
         assert problem in str(raised.value)
 
 
@@ -240,7 +245,7 @@ class TestPreemptArgs:
         self, field: str, entries: Any, spelling: Any
     ) -> None:
         body = {spelling("Pod"): {}, spelling(field): entries, "Unknown": [None]}
-        assert extender_v1.decode_preempt(encoded(body)).candidates == {
+        assert at_once(extender_v1.decode_preempt(encoded(body))).candidates == {
             "n": CandidateVictims(("x", "y"), 2)
         }
 
@@ -272,11 +277,13 @@ class TestPreemptArgs:
         self, field: str, entry: Any, offer: CandidateVictims
     ) -> None:
         body = encoded({"Pod": {}, field: {"n": entry}})
-        assert extender_v1.decode_preempt(body).candidates == {"n": offer}
+        assert at_once(extender_v1.decode_preempt(body)).candidates == {"n": offer}
 
     def test_a_null_map_beside_the_other_form(self) -> None:
         body = encoded({"Pod": {}, FULL: None, META: {"n": {"Pods": by_uid("x")}}})
-        assert extender_v1.decode_preempt(body).candidates == {"n": CandidateVictims(("x",), 0)}
+        assert at_once(extender_v1.decode_preempt(body)).candidates == {
+            "n": CandidateVictims(("x",), 0)
+        }
 
     @pytest.mark.parametrize(
         ("body", "problem"),
@@ -307,7 +314,7 @@ class TestPreemptArgs:
     )
     def test_a_decoding_error_names_the_expected_type(self, body: bytes, problem: str) -> None:
         with pytest.raises(ExtenderDecodeError) as raised:
-            extender_v1.decode_preempt(body)
+            at_once(extender_v1.decode_preempt(body))
         assert problem in str(raised.value)
 
 

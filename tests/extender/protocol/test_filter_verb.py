@@ -8,6 +8,7 @@ from typing import Any
 from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.kube.decoders.typed_decoder import Unreadable
 from extender.protocol import filter_verb
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext
 from policies.kubernetes.selectors import LabelSelector, equals_all
 from policies.kubernetes.snapshot import AffinityTerm, DisruptionBudget, Node, Pod
@@ -21,7 +22,7 @@ Thing = Node | Pod | DisruptionBudget | Unreadable
 
 
 def ask(body: bytes, *things: Thing) -> bytes:
-    args = filter_verb.decode(body, DEFAULT_RULES)
+    args = at_once(filter_verb.decode(body, DEFAULT_RULES))
     situation = CallContext(live_cluster(*things).snapshot(), ReferenceEngine(DEFAULT_RULES))
     return args.decide(situation).body
 
@@ -158,7 +159,7 @@ class TestTerminatingPods:
         )
         cluster.assume(AssumedPreemption(pod("vip"), "a2", frozenset({"db"}), deadline=30.0))
         body = filter_body(pod_json(labels={"app": "web"}), "a1")
-        args = filter_verb.decode(body, DEFAULT_RULES)
+        args = at_once(filter_verb.decode(body, DEFAULT_RULES))
         answered = args.decide(CallContext(cluster.snapshot(), ReferenceEngine(DEFAULT_RULES))).body
         assert filtered(answered, ["a1"], cached=True).names == ["a1"]
 

@@ -14,6 +14,7 @@ from extender.kube.decoders.typed_decoder import ObjectError
 from extender.protocol import filter_verb, preempt_verb
 from extender.protocol.extender_v1 import ExtenderDecodeError
 from extender.protocol.preempt_verb import PreemptArgs
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext, Search
 from policies.kubernetes.releases import RELEASES
 from policies.kubernetes.snapshot import Snapshot
@@ -116,7 +117,7 @@ def questions(draw: st.DrawFn) -> tuple[PreemptArgs, CallContext]:
     form = draw(st.sampled_from(["NodeNameToMetaVictims", "NodeNameToVictims"]))
     offers = {name: draw(_nullable(_offer(form, name, situation))) for name in draw(names)}
     body = encoded({"Pod": draw(_preemptors), form: offers})
-    return preempt_verb.decode(body, situation.rules), situation
+    return at_once(preempt_verb.decode(body, situation.rules)), situation
 
 
 def _offer(form: str, name: str, situation: CallContext) -> st.SearchStrategy[Any]:
@@ -187,7 +188,7 @@ _sent_nodes = st.one_of(
 def test_a_filter_answer_accounts_for_every_name(
     asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: SchedulerRules
 ) -> None:
-    args = filter_verb.decode(encoded({"Pod": asking, "NodeNames": names}), rules)
+    args = at_once(filter_verb.decode(encoded({"Pod": asking, "NodeNames": names}), rules))
     answer = args.decide(CallContext(snapshot, ReferenceEngine(rules)))
     result = filtered(answer.body, names, cached=True)
     assert result.names is not None
@@ -207,7 +208,7 @@ def test_a_filter_answer_is_independent_of_name_encoding_and_engine(
     document = {"Pod": asking, "Nodes": None, "NodeNames": names}
     bodies = [encoded(document), json.dumps(document).encode()]
     answers = [
-        filter_verb.decode(body, rules).decide(CallContext(snapshot, engine(rules)))
+        at_once(filter_verb.decode(body, rules)).decide(CallContext(snapshot, engine(rules)))
         for body in bodies
         for engine in (ReferenceEngine, VectorizedEngine)
     ]
@@ -226,7 +227,7 @@ def test_a_filter_answer_accounts_for_every_node(
     asking: dict[str, Any], nodes: list[Any], snapshot: Snapshot, rules: SchedulerRules
 ) -> None:
     body = encoded({"Pod": asking, "Nodes": {"metadata": {}, "items": nodes}})
-    args = filter_verb.decode(body, rules)
+    args = at_once(filter_verb.decode(body, rules))
     answer = args.decide(CallContext(snapshot, ReferenceEngine(rules)))
     names = [each["metadata"]["name"] for each in nodes]
     result = filtered(answer.body, names, cached=False)

@@ -13,6 +13,7 @@ from extender.kube.decoders.pods import decode_pod
 from extender.protocol import filter_verb
 from extender.protocol.extender_v1 import CandidateVictims
 from extender.protocol.preempt_verb import PreemptArgs, guardrail_violation
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies import SchedulerRules
 from policies.kubernetes.snapshot import Pod, Snapshot
@@ -33,7 +34,7 @@ GATES = {"1.36": ON_1_36, "1.37": ON_1_37, "1.38": {}}
 
 
 def refused(body: Mapping[str, Any], moment: Snapshot, engine: Engine) -> set[str]:
-    args = filter_verb.decode(encoded(body), engine.rules)
+    args = at_once(filter_verb.decode(encoded(body), engine.rules))
     answer = msgspec.json.decode(args.decide(CallContext(moment, engine)).body)
     return {*answer["FailedNodes"], *answer["FailedAndUnresolvableNodes"]}
 

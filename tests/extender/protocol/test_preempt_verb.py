@@ -9,6 +9,7 @@ import pytest
 
 from extender.kube.decoders.typed_decoder import Unreadable
 from extender.protocol import preempt_verb
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.releases import RELEASES
 from policies.kubernetes.snapshot import Node, Pod, Snapshot
@@ -68,7 +69,7 @@ def ask(
     rules: SchedulerRules = DEFAULT_RULES,
     search: Search = Search.OFFERED,
 ) -> Outcome:
-    args = preempt_verb.decode(body, rules)
+    args = at_once(preempt_verb.decode(body, rules))
     answer = args.decide(CallContext(moment, ReferenceEngine(rules), search))
     return Outcome(preempted(answer.body, moment, rules.release), answer)
 

@@ -13,6 +13,7 @@ from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.config.component_config import Config, Deadlines, DegradedConfig, FallbackConfig
 from extender.protocol.extender_v1 import CandidateVictims
 from extender.protocol.preempt_verb import PreemptArgs
+from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import FallbackKind
 from extender.server.call_queue import CallQueue, OverloadedError
 from extender.server.fallback_policy import (
@@ -97,7 +98,7 @@ def answer(
     serving = service(clock, fallback)
     happen, arrived = WHEN[case]
     happen(clock)
-    answered = serving.answer(VerbCall(verb, body, arrived, "r-1"))
+    answered = at_once(serving.answer(VerbCall(verb, body, arrived, "r-1")))
     answered.record()
     return answered.body, serving
 
@@ -173,7 +174,7 @@ class TestDeadlinesWithinTheSearch:
         # Looks at the clock: the start, staleness, three nodes filtered, two tried of three.
         serving = service(HandClock(step=0.1), FallbackKind.ERROR, seconds=0.75)
         body = preempt_body(VIP, node_1=["web-1"], node_2=["web-2"], node_3=["web-3"])
-        answered = serving.answer(VerbCall("preempt", body, 0.0))
+        answered = at_once(serving.answer(VerbCall("preempt", body, 0.0)))
         [(chosen, victims)] = preempted(answered.body, serving.cluster.snapshot()).items()
         # Whichever two of the three were tried, the dearest of all is not the better of them.
         assert (chosen, victims.uids) in {("node-2", ("web-2",)), ("node-3", ("web-3",))}
@@ -191,7 +192,7 @@ class TestDeadlinesWithinTheSearch:
         with pytest.raises(
             DegradedError, match=r"^late: the search did not finish before the deadline"
         ):
-            serving.answer(VerbCall(verb, body, 0.0))
+            at_once(serving.answer(VerbCall(verb, body, 0.0)))
 
     def test_a_repeated_call_without_a_decision_keeps_the_assumed_preemption(self) -> None:
         serving = service(HandClock(step=0.1), FallbackKind.ERROR, seconds=0.45)
@@ -199,12 +200,12 @@ class TestDeadlinesWithinTheSearch:
         serving.cluster.assume(earlier)
         assumed = serving.cluster.snapshot()
         with pytest.raises(DegradedError, match=r"^late: the search did not finish"):
-            serving.answer(VerbCall("preempt", OFFERS, 0.0))
+            at_once(serving.answer(VerbCall("preempt", OFFERS, 0.0)))
         assert serving.cluster.snapshot().nodes == assumed.nodes
 
     def test_a_finished_decision_is_sent_after_the_deadline(self) -> None:
         serving = service(HandClock(step=0.1), FallbackKind.VETO, seconds=0.45)
-        answered = serving.answer(VerbCall("filter", BY_NAME, 0.0))
+        answered = at_once(serving.answer(VerbCall("filter", BY_NAME, 0.0)))
         answered.record()
         figures = serving.scrape().decode().splitlines()
         assert 'reprieve_overdue_answers_total{verb="filter"} 1.0' in figures

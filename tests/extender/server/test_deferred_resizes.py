@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from extender.kube.decoders.pods import decode_pod
+from extender.protocol.request_size import at_once
 from extender.server.service import Service, VerbCall
 from policies.kubernetes.releases import release
 from policies.preemption.policy import SchedulerRules
@@ -33,7 +34,7 @@ def serve(node_cpu: str = "4") -> Service:
 
 
 def call(service: Service, verb: str, body: bytes) -> bytes:
-    return service.answer(VerbCall(verb, body, 0.0)).body
+    return at_once(service.answer(VerbCall(verb, body, 0.0))).body
 
 
 def test_its_victims_are_the_pods_that_over_allocate_its_node() -> None:

@@ -1,0 +1,166 @@
+"""Large calls: refused before they are decoded, or decoded while other calls are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+
+import pytest
+
+from extender.protocol.request_size import MAX_OBJECT_VALUES, SMALL_BYTES
+from extender.server.fallback_policy import FallbackPolicy, FallbackReason
+from extender.server.http_handlers import handle_verb
+from extender.server.service import Service, VerbCall
+from policies.preemption.vectorized import VectorizedEngine
+from tests.builders import encoded, node, node_json, pod, pod_json
+from tests.extender.conftest import HandClock, filter_body, live_cluster
+from tests.extender.go_decoder import filtered
+
+KNOWN: Final = 100
+MANY: Final = 200_000
+POD: Final = pod_json("vip", cpu="1", priority=10)
+NAMES: Final = [f"node-{number}" for number in range(KNOWN)]
+LARGE_NODES: Final = {
+    "Pod": POD,
+    "Nodes": {
+        "items": [
+            node_json(name, cpu="2", labels={f"label-{n}": "x" * 60 for n in range(100)})
+            for name in NAMES
+        ]
+    },
+    "NodeNames": None,
+}
+
+
+def serve(clock: HandClock | None = None, seconds: float = 1.0) -> Service:
+    """Return an extender for a cluster with some nodes and a pod on each."""
+    pods = [pod(f"web-{name}", on=name, cpu="1") for name in NAMES]
+    cluster = live_cluster(*(node(name, cpu="2") for name in NAMES), *pods)
+    deadlines = FallbackPolicy(dict.fromkeys(("filter", "preempt"), seconds))
+    engine = VectorizedEngine()
+    return Service(cluster, engine, clock or HandClock(), fallback_policy=deadlines)
+
+
+async def call(service: Service, verb: str, body: bytes) -> tuple[int, str]:
+    response = await handle_verb(service, VerbCall(verb, body, service.clock.monotonic()))
+    return response.status, response.text or ""
+
+
+def offers(key: str, value: Any) -> dict[str, Any]:
+    return {"Pod": POD, key: value}
+
+
+VICTIM: Final = {"UID": "u"}
+TOO_LARGE: Final[dict[str, tuple[str, Any, str]]] = {
+    "nodes": (
+        "filter",
+        {"Pod": POD, "Nodes": {"items": [{"metadata": {"name": "n"}}] * MANY}},
+        "ExtenderArgs: too many nodes; expected at most 1200",
+    ),
+    "empty nodes": (
+        "filter",
+        {"Pod": POD, "Nodes": {"items": [{}] * MANY}},
+        "ExtenderArgs: too many nodes; expected at most 1200",
+    ),
+    "names": (
+        "filter",
+        {"Pod": POD, "Nodes": None, "NodeNames": ["n"] * MANY},
+        "ExtenderArgs: too many node names; expected at most 1200",
+    ),
+    "names before the pod": (
+        "filter",
+        {"NodeNames": ["n"] * MANY, "Pod": POD},
+        "ExtenderArgs: too many node names; expected at most 1200",
+    ),
+    "fields": (
+        "filter",
+        dict.fromkeys(map(str, range(MANY)), 1),
+        "ExtenderArgs: too many fields; expected at most 1000",
+    ),
+    "offers": (
+        "preempt",
+        offers("NodeNameToMetaVictims", {f"n{n}": {"Pods": [VICTIM]} for n in range(MANY)}),
+        "ExtenderPreemptionArgs: too many nodes; expected at most 1200",
+    ),
+    "victims": (
+        "preempt",
+        offers("NodeNameToMetaVictims", {"node-1": {"Pods": [VICTIM] * MANY}}),
+        "ExtenderPreemptionArgs: too many victims; expected at most 100200",
+    ),
+    "victims without pods": (
+        "preempt",
+        offers("NodeNameToVictims", {"node-1": {"Pods": [None] * MANY}}),
+        "ExtenderPreemptionArgs: too many victims; expected at most 100200",
+    ),
+    "fields of nodes": (
+        "preempt",
+        offers("NodeNameToVictims", {"node-1": dict.fromkeys(map(str, range(MANY)), 1)}),
+        "ExtenderPreemptionArgs: too many fields of nodes; expected at most 4800",
+    ),
+    "containers": (
+        "filter",
+        {"Pod": {"spec": {"containers": [{}] * MANY}}, "NodeNames": []},
+        f"Pod: too many values; expected at most {MAX_OBJECT_VALUES}",
+    ),
+    "taints": (
+        "filter",
+        {"Pod": POD, "Nodes": {"items": [{"spec": {"taints": [{}] * MANY}}]}},
+        f"Nodes.items[0]: too many values; expected at most {MAX_OBJECT_VALUES}",
+    ),
+    "bytes of a node": (
+        "filter",
+        {"Pod": POD, "Nodes": {"items": [{"x": "x" * 2**22}]}},
+        f"Nodes.items[0]: {2**22 + 8} bytes; expected at most {3 * 2**20}",
+    ),
+    "keys of another casing": (
+        "preempt",
+        offers("nodeNameToVictims", {"n": {"pods": [{"x": "x" * SMALL_BYTES}]}}),
+        "NodeNameToVictims: a field is missing; expected Pods and NumPDBViolations",
+    ),
+}
+
+
+@pytest.mark.parametrize(("verb", "document", "problem"), TOO_LARGE.values(), ids=TOO_LARGE)
+async def test_a_call_larger_than_the_cluster_is_refused_in_one_line(
+    verb: str, document: Any, problem: str
+) -> None:
+    body = json.dumps(document, separators=(",", ":")).encode()
+    assert await call(serve(), verb, body) == (400, f"reprieve: {problem}\n")
+
+
+@pytest.mark.parametrize("names", [1200, 1201])
+async def test_a_call_may_have_nodes_that_the_watch_does_not_show_yet(names: int) -> None:
+    body = filter_body(POD, *(f"node-{number}" for number in range(names)))
+    status, _ = await call(serve(), "filter", body)
+    assert status == (200 if names == 1200 else 400)
+
+
+async def test_a_large_call_of_nodes_is_answered_as_one_by_name() -> None:
+    service, body = serve(), encoded(LARGE_NODES)
+    assert len(body) > SMALL_BYTES
+    status, text = await call(service, "filter", body)
+    assert status == 200
+    assert filtered(text.encode(), NAMES, cached=False).nodes == NAMES
+
+
+async def test_a_small_call_is_answered_while_a_large_one_is_decoded() -> None:
+    service = serve()
+    order: list[str] = []
+
+    async def record(name: str, body: bytes) -> None:
+        await call(service, "filter", body)
+        order.append(name)
+
+    await asyncio.gather(
+        record("large", encoded(LARGE_NODES)), record("small", filter_body(POD, "node-1"))
+    )
+    assert order == ["small", "large"]
+
+
+async def test_decoding_ends_at_the_deadline() -> None:
+    service = serve(HandClock(step=0.1), seconds=0.35)
+    late = "late: the body was not decoded before the deadline"
+    assert await call(service, "filter", encoded(LARGE_NODES)) == (503, f"reprieve: {late}\n")
+    degraded = service.metrics.degraded.labels("filter", FallbackReason.LATE.value, "error")
+    assert [each.value for [metric] in [degraded.collect()] for each in metric.samples[:1]] == [1]
