@@ -1,8 +1,9 @@
 """Self-signed serving certificates: a certificate authority in memory, and what it issues.
 
-Nothing is kept on disk. Keys use the curve P-256; those of clients are RSA keys in PKCS #1, the only
-format that all clients read (fabric8 for Java reads no others by default). Certificates are valid for ten years from the
-previous day, by the host's clock, because the clients check them. Requires the extra ``tls``.
+Nothing is kept on disk. Keys use the curve P-256. Those of clients are RSA keys in PKCS #1, which
+all clients read (fabric8 for Java expects them by default). Certificates are valid for ten years
+from the previous day, by the host's clock, because the clients check them. Requires the extra
+``tls``.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ _LABEL_RULE: Final = (
     "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
     f"for validation is '{_LABEL}')"
 )
+_DOTS_RULE: Final = "must not contain dots"
 _LABEL_1035_RULE: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
     "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
@@ -99,7 +100,8 @@ def invalid_label_value(value: str) -> str:
 @lru_cache(maxsize=_REMEMBERED)
 def invalid_dns_label(name: str) -> str:
     """Return the error of the name of a container, a volume or a namespace."""
-    return _first_error(name, _MAX_LABEL, _LABEL, _LABEL_RULE)
+    error = _first_error(name, _MAX_LABEL, _LABEL, _LABEL_RULE)
+    return _DOTS_RULE if error == _LABEL_RULE and not invalid_subdomain(name) else error
 
 
 def invalid_dns1035_label(name: str) -> str:

@@ -299,12 +299,8 @@ def _kind(row: Mapping[str, Any]) -> ResourceInfo:
         unconditional_update=plural not in _CONDITIONAL_UPDATE,
         create_on_update=plural in _CREATED_BY_UPDATE,
         returns_deleted=plural in _RETURNED_WHEN_DELETED,
-        path_names=group in _GROUPS_WITH_PATH_NAMES,
         **_STRATEGY_OVERRIDES.get(resource, _STRATEGY_OVERRIDES.get(f"{resource}/{version}", {})),
     )
-
-
-_GROUPS_WITH_PATH_NAMES: Final = ("apiregistration.k8s.io", "rbac.authorization.k8s.io")
 
 
 def _subresources(

@@ -119,7 +119,7 @@ class ResourceInfo:
     ``verbs`` are those of the resource itself; a kind that can only be created is never stored.
     ``returns_deleted``: a delete returns the object, not a Status.
     ``undeletable`` are the names of objects that must not be deleted, ``undeletable_why`` is the
-    error text. ``path_names``: names may be any path segment (roles), not only DNS subdomains.
+    error text.
     ``dependents``: the default propagation of a delete; ``ignore``: objects have no dependents.
     ``create_on_update``: a PUT may create. ``unconditional_update``: it may omit resourceVersion.
     ``name_label`` is a label that always has the object's name (namespaces).
@@ -154,7 +154,6 @@ class ResourceInfo:
     returns_deleted: bool = False
     undeletable: tuple[str, ...] = ()
     undeletable_why: str = ""
-    path_names: bool = False
     dependents: Literal["delete", "orphan", "ignore"] = "delete"
     create_on_update: bool = False
     unconditional_update: bool = True

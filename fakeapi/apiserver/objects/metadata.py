@@ -1,4 +1,4 @@
-"""ObjectMeta: checks on every document before it is stored (type, metadata fields, name).
+"""ObjectMeta: checks on every document before it is stored (type, metadata fields).
 
 Only fields that the server itself reads, and owners, labels, annotations and finalizers are
 checked. Other fields (a pod's spec, say) are accepted.
@@ -36,15 +36,7 @@ _MAX_EXCERPT: Final = 30
 _OTHER_VERSION: Final = (
     "the API version in the data ({}) does not match the expected API version ({})"
 )
-_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_NAME: Final = re.compile(_SUBDOMAIN, re.ASCII)
-_NAME_RULE: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
-    f"for validation is '{_SUBDOMAIN}')"
-)
 _TIMESTAMP: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)", re.ASCII)
-_MAX_NAME: Final = 253
 _MAX_GENERATED_BASE: Final = 58
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
 
@@ -97,21 +89,6 @@ def check_document(kind: ResourceInfo, document: Document) -> dict[str, Any]:
     return metadata
 
 
-def check_name(kind: ResourceInfo, name: str) -> None:
-    """Check the name of an object to be created; raise StatusError (422)."""
-    if not name:
-        cause = Cause(
-            "FieldValueRequired",
-            "Required value: name or generateName is required",
-            "metadata.name",
-        )
-        raise invalid(kind.qualified_kind, name, [cause])
-    rule = _path_name_error(name) if kind.path_names else _name_error(name)
-    if rule:
-        cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": {rule}', "metadata.name")
-        raise invalid(kind.qualified_kind, name, [cause])
-
-
 def check_url_name(name: str, metadata: Mapping[str, Any]) -> None:
     """Check that the name in a document matches that in the path; raise StatusError (400)."""
     own_name = metadata.get("name")
@@ -124,18 +101,6 @@ def check_url_name(name: str, metadata: Mapping[str, Any]) -> None:
         raise bad_request(
             f"the name of the object ({own_name}) does not match the name on the URL ({name})"
         )
-
-
-def _name_error(name: str) -> str:
-    if len(name) > _MAX_NAME:
-        return f"must be no more than {_MAX_NAME} characters"
-    return "" if _NAME.fullmatch(name) else _NAME_RULE
-
-
-def _path_name_error(name: str) -> str:
-    if name in (".", ".."):
-        return f"may not be '{name}'"
-    return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
 
 
 def generated_name(base: str, sources: IdAndTimeSources) -> str:

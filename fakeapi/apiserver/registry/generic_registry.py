@@ -38,10 +38,10 @@ from fakeapi.apiserver.managedfields.update import ignore_managed_fields_timesta
 from fakeapi.apiserver.objects.metadata import (
     IdAndTimeSources,
     check_document,
-    check_name,
     check_url_name,
     generated_name,
 )
+from fakeapi.apiserver.objects.object_names import require_name
 from fakeapi.apiserver.registry.deletion import (
     DeletionStep,
     can_be_removed,
@@ -170,8 +170,8 @@ class Registry:
         check_namespace(target.kind, target.namespace, metadata)
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._free_name(target, metadata["generateName"])
-        named = replace(target, name=metadata.get("name", ""))
-        check_name(kind, named.name)
+        require_name(kind, document)
+        named = replace(target, name=metadata["name"])
         prepare_create(kind, document, self.sources)
         derive_create_fields(kind, document, self.store)
         if kind.custom is not None:

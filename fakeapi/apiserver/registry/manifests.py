@@ -22,7 +22,8 @@ from fakeapi.apiserver.defaulting.field_defaults import apply_defaults
 from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.apiserver.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 from fakeapi.apiserver.managedfields.entries import read_client_entries
-from fakeapi.apiserver.objects.metadata import check_document, check_name
+from fakeapi.apiserver.objects.metadata import check_document
+from fakeapi.apiserver.objects.object_names import check_name
 from fakeapi.apiserver.objects.version_conversion import conversion_of, to_stored_version
 from fakeapi.apiserver.registry.generic_registry import Registry, Target
 from fakeapi.apiserver.schema.crds.custom_kinds import kinds_of_definition, with_custom_kinds
@@ -160,7 +161,7 @@ def _check(kinds: ResourceRegistry, index: int, document: Document) -> tuple[Tar
         )
     kind, document = to_stored_version(kinds, kind, document)
     metadata = check_document(kind, document)
-    check_name(kind, metadata.get("name", ""))
+    check_name(kind, document)
     metadata.pop("resourceVersion", None)
     try:
         read_client_entries(metadata.get("managedFields") or ())
@@ -169,7 +170,7 @@ def _check(kinds: ResourceRegistry, index: int, document: Document) -> tuple[Tar
     if not kind.namespaced:
         return Target(kind, "", metadata["name"]), document
     namespace = metadata["namespace"] = metadata.get("namespace") or _DEFAULT_NAMESPACE
-    check_name(NAMESPACES, namespace)
+    check_name(NAMESPACES, {"metadata": {"name": namespace}})
     return Target(kind, namespace, metadata["name"]), document
 
 

@@ -31,6 +31,7 @@ from fakeapi.apiserver.kinds.field_limits import (
     UNIQUE,
 )
 from fakeapi.apiserver.objects.metadata import check_common_metadata, check_metadata
+from fakeapi.apiserver.objects.object_names import object_name_errors
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import finalizer_warnings
 from fakeapi.apiserver.schema.structural.formats import known_format
 from fakeapi.apiserver.schema.typed_document import read_document
@@ -77,6 +78,7 @@ def validate_subresource(kind: ResourceInfo, document: Document, old: Mapping[st
 
 def object_errors(kind: ResourceInfo, document: Document) -> Iterator[Cause]:
     """Yield all errors of an object by itself."""
+    yield from object_name_errors(kind, document)
     name = NAME_RULES.get(kind.resource)
     if name is not None:
         yield from name(document, "")

@@ -33,7 +33,6 @@ from fakeapi.apiserver.wire.errors import (
 )
 from policies.kubernetes.name_validation import (
     invalid_config_key,
-    invalid_dns_label,
     invalid_label_key,
 )
 from policies.kubernetes.selectors import LabelSelector, Requirement
@@ -203,14 +202,6 @@ _SECRET_KEYS: Final = {
 }
 
 
-def _namespace(namespace: Object, _path: str) -> Iterator[Cause]:
-    name = namespace["metadata"].get("name", "")
-    if "." in name:
-        yield invalid_value("metadata.name", name, "must not contain dots")
-    elif invalid_dns_label(name):
-        yield invalid_value("metadata.name", name, invalid_dns_label(name))
-
-
 def _node(node: Object, _path: str) -> Iterator[Cause]:
     for index, taint in enumerate(_section(node, "spec").get("taints") or ()):
         where = f"metadata.taints[{index}]"
@@ -289,7 +280,7 @@ def _autoscaler(autoscaler: Object, _path: str) -> Iterator[Cause]:
 _TEMPLATE_MOUNTS: Final = _volume_mounts_rule("spec", "template", "spec")
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
-NAME_RULES: Final[Mapping[str, Rule]] = {"namespaces": _namespace, _DEFINITIONS: name_errors}
+NAME_RULES: Final[Mapping[str, Rule]] = {_DEFINITIONS: name_errors}
 RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": (_role_binding_rule("ClusterRole"),),
     "clusterroles.rbac.authorization.k8s.io": (_role,),

@@ -12,6 +12,7 @@ from typing import Any, Final
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.resource_info import CustomResourceInfo, ScalePaths
 from fakeapi.apiserver.objects.metadata import check_custom_metadata
+from fakeapi.apiserver.objects.object_names import object_name_errors
 from fakeapi.apiserver.schema.cel.evaluation import RuleCheck, rule_check
 from fakeapi.apiserver.schema.structural.embedded_objects import (
     decode_embedded,
@@ -175,7 +176,8 @@ def validate_custom_resource(
     """Raise StatusError (422) with all errors of an object that is about to be stored."""
     schema = compiled_schema(custom)
     typed = {"apiVersion": kind.api_version, "kind": kind.kind, **document}
-    causes: list[Cause] = list(check_custom_metadata(document["metadata"], "metadata"))
+    causes: list[Cause] = list(object_name_errors(kind, document))
+    causes += check_custom_metadata(document["metadata"], "metadata")
     if subresource == "status" and old is not None:
         causes += schema.status_causes(typed, old)
     else:
