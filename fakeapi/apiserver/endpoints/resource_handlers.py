@@ -22,8 +22,8 @@ from fakeapi.apiserver.registry.request_scope import (
     field_manager_of,
 )
 from fakeapi.apiserver.store.object_store import Document, Entry
-from fakeapi.apiserver.validation.object_validation import warnings_for
 from fakeapi.apiserver.validation.strict_fields import FieldValidator
+from fakeapi.apiserver.validation.warnings import warnings_for
 from fakeapi.apiserver.watch.list_pages import encode_list, encode_object, list_page
 from fakeapi.apiserver.watch.watch_cursor import Watch
 from fakeapi.apiserver.wire.errors import StatusError, too_large_version

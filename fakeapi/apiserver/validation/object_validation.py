@@ -1,4 +1,4 @@
-"""Validation of objects: the rules that clients meet, with upstream's messages, and warnings.
+"""Validation of objects: the rules that clients meet, with upstream's messages.
 
 This is a subset of upstream's rules: required fields, enums, ranges, duplicate names, labels that
 no selector can match. Simple rules are data (:mod:`fakeapi.apiserver.kinds.field_limits`); rules on
@@ -7,9 +7,7 @@ several fields are functions.
 For each kind a field walk is built once from its structural type, so only places with rules are
 visited; errors come in the order of the type's fields.
 
-Sources: pkg/apis/*/validation/validation.go, k8s.io/apimachinery/pkg/api/validation, v1.37;
-WarningsOnCreate and WarningsOnUpdate in pkg/registry/{customresource,customresourcedefinition}/
-strategy.go of k8s.io/apiextensions-apiserver.
+Sources: pkg/apis/*/validation/validation.go, k8s.io/apimachinery/pkg/api/validation, v1.37.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from typing import Any, Final
 from fakeapi.apiserver.defaulting.field_defaults import apply_defaults
 from fakeapi.apiserver.defaulting.field_walk import FieldWalk, build_field_walk
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, PODS
+from fakeapi.apiserver.kinds.builtin import PODS
 from fakeapi.apiserver.kinds.field_limits import (
     DNS_LABELS,
     RANGES,
@@ -32,10 +30,8 @@ from fakeapi.apiserver.kinds.field_limits import (
 )
 from fakeapi.apiserver.objects.metadata import check_common_metadata, check_metadata
 from fakeapi.apiserver.objects.object_names import object_name_errors
-from fakeapi.apiserver.schema.crds.custom_resource_strategy import finalizer_warnings
-from fakeapi.apiserver.schema.structural.formats import known_format
 from fakeapi.apiserver.schema.typed_document import read_document
-from fakeapi.apiserver.store.object_store import Document, Entry
+from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.validation.field_rules import FIELD_RULES
 from fakeapi.apiserver.validation.resource_rules import NAME_RULES, RESOURCE_RULES, STATUS_RULES
 from fakeapi.apiserver.wire.errors import (
@@ -175,54 +171,6 @@ def _unique(name: str, key: str) -> Check:
                 seen.add(value)
 
     return check
-
-
-Json = Mapping[str, Any]
-
-
-def warnings_for(
-    kind: ResourceInfo, entry: Entry, previous: Entry | None = None
-) -> tuple[str, ...]:
-    """Return the warnings for an object that was written and replaced ``previous``."""
-    if kind.custom is not None:
-        if b'"finalizers"' not in entry.raw:
-            return ()
-        return finalizer_warnings(entry.document(), previous.document() if previous else None)
-    if kind is not CUSTOM_RESOURCE_DEFINITIONS:
-        return ()
-    previous_warnings = set(_definition_warnings(previous.document())) if previous else set()
-    found = dict.fromkeys(_definition_warnings(entry.document()))
-    return tuple(warning for warning in found if warning not in previous_warnings)
-
-
-def _definition_warnings(definition: Document) -> Iterator[str]:
-    sets = []
-    for version in definition["spec"].get("versions") or ():
-        for schema in _nested_schemas((version.get("schema") or {}).get("openAPIV3Schema")):
-            if schema.get("format") and not known_format(schema):
-                yield f'unrecognized format "{schema["format"]}"'
-            items = schema.get("items")
-            kind = items.get("type") if isinstance(items, dict) else None
-            if schema.get("x-kubernetes-list-type") == "set" and kind in ("object", "array"):
-                sets.append(
-                    f'x-kubernetes-list-type: set for items of type "{kind}" is not supported by '
-                    "server-side apply or CEL validation rules"
-                )
-    yield from sorted(set(sets))
-
-
-def _nested_schemas(schema: Any) -> Iterator[Json]:
-    """Yield a schema and all schemas inside it."""
-    if not isinstance(schema, dict):
-        return
-    yield schema
-    for name in ("items", "additionalProperties", "not"):
-        yield from _nested_schemas(schema.get(name))
-    for name in ("allOf", "anyOf", "oneOf"):
-        for below in schema.get(name) or ():
-            yield from _nested_schemas(below)
-    for below in (schema.get("properties") or {}).values():
-        yield from _nested_schemas(below)
 
 
 _SPEC: Final = "spec."

@@ -165,7 +165,8 @@ ONE = [variable("one", "1")]
                     (
                         'Invalid value: "No!": may have mixed case, but should otherwise match: a '
                         "DNS-1035 label must consist of lower case alphanumeric characters or '-', "
-                        "start with an alphabetic character, and end with an alphanumeric character (e.g. "
+                        "start with an alphabetic character, and end with an alphanumeric "
+                        "character (e.g. "
                         "'my-name',  or 'abc-123', regex used for validation is "
                         "'[a-z]([-a-z0-9]*[a-z0-9])?')"
                     ),
@@ -252,8 +253,8 @@ def test_a_policy_needs_a_validation_or_an_annotation(ask: Ask) -> None:
                     "spec.validationActions",
                     (
                         'Invalid value: ["Deny","Warn"]: must not contain both Deny and Warn '
-                        "(repeating the same validation failure information in the API response and "
-                        "headers serves no purpose)"
+                        "(repeating the same validation failure information in the API response "
+                        "and headers serves no purpose)"
                     ),
                 )
             ],
