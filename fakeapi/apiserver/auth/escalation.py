@@ -1,9 +1,9 @@
-"""Privilege escalation prevention: nobody grants permissions by RBAC that she does not hold.
+"""Privilege escalation prevention: users grant by RBAC only permissions that they hold.
 
-A write of a Role or ClusterRole must not contain rules that the user does not hold, unless she may
-``escalate`` it. A binding must not refer to a role with such rules, unless she may ``bind`` it. An
-aggregation rule can collect any rule, so it requires all permissions. Members of ``system:masters``
-may do everything, and a write that changes only owners and finalizers passes.
+A write of a Role or ClusterRole must not contain rules that the user does not hold, unless the user
+may ``escalate`` it. A binding must not refer to a role with such rules, unless the user may
+``bind`` it. An aggregation rule can collect any rule, so it requires all permissions. Members of
+``system:masters`` may do everything, and a write that changes only owners and finalizers passes.
 
 Rules are compared one by one: a rule is broken down into rules of one group, resource, verb and
 name, and each of them must be covered by one rule that the user holds.

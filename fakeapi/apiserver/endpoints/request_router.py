@@ -43,6 +43,7 @@ from fakeapi.apiserver.kinds import BUILTIN, ResourceInfo, ResourceRegistry
 from fakeapi.apiserver.kinds.builtin import PRIORITY_CLASSES
 from fakeapi.apiserver.objects.metadata import IdAndTimeSources
 from fakeapi.apiserver.printers.representation import choose_representation
+from fakeapi.apiserver.registry.cluster_role_aggregation import ClusterRoleAggregation
 from fakeapi.apiserver.registry.custom_resources.conversion_webhook import (
     ConversionHandler,
     VersionConverter,
@@ -107,6 +108,7 @@ class Api:
         uid, self._heartbeats = sources.uid, HeartbeatCache(store, sources.timestamp)
         sources = self.pending_calls.repeatable(sources)
         self._definitions = DefinitionController(store, kinds)
+        self._aggregation = ClusterRoleAggregation(store)
         self._converter = VersionConverter(store, self.pending_calls, sources, self.services)
         self.objects = VersionedStore(store, self._definitions.stored, self._converter)
         self.webhooks = Webhooks(store, self.pending_calls, uid, self.services)
@@ -148,14 +150,14 @@ class Api:
         except StatusError as refusal:
             return refusal.response()
         finally:
-            self._sync_definitions()
+            self._reconcile()
 
     def load(self, documents: Iterable[Document]) -> int:
         """Store documents as they are, and return their number; raise StatusError (400, 422)."""
         try:
             return load_documents(self.registry, self.kinds, documents)
         finally:
-            self._sync_definitions()
+            self._reconcile()
 
     def seed(self, documents: Iterable[Document]) -> None:
         """Add objects that the cluster has from now on, and again after each reset.
@@ -164,27 +166,27 @@ class Api:
         """
         self._initial_objects += documents
         self.ensure_initial_objects()
-        self._sync_definitions()
+        self._reconcile()
 
     def put(self, document: Document) -> None:
         """Store one document as it is, and create no namespace; raise StatusError (400, 422)."""
         try:
             put_document(self.registry, self.kinds, document)
         finally:
-            self._sync_definitions()
+            self._reconcile()
 
     def remove(self, document: Document) -> None:
         """Remove an object if it exists, ignoring finalizers; raise StatusError (400, 422)."""
         try:
             remove_document(self.registry, self.kinds, document)
         finally:
-            self._sync_definitions()
+            self._reconcile()
 
     def reset(self) -> None:
         """Remove all objects except the initial ones of a cluster; every watch expires."""
         self.store.clear()
         self.ensure_initial_objects()
-        self._sync_definitions()
+        self._reconcile()
 
     @property
     def enforces_rbac(self) -> bool:
@@ -208,8 +210,9 @@ class Api:
         if self.enforces_rbac:
             self.load(bootstrap_roles())
 
-    def _sync_definitions(self) -> None:
+    def _reconcile(self) -> None:
         self._definitions.reconcile(self.registry, self._sources.timestamp)
+        self._aggregation.reconcile(self.registry)
 
     def _discover(self, request: Request) -> Response | None:
         if self._discovery.kinds is not self.kinds:

@@ -322,6 +322,7 @@ def _builtin(group: str, plural: str) -> ResourceInfo:
 
 
 BINDINGS: Final = _builtin("", "bindings")
+CLUSTER_ROLES: Final = _builtin("rbac.authorization.k8s.io", "clusterroles")
 CUSTOM_RESOURCE_DEFINITIONS: Final = _builtin("apiextensions.k8s.io", "customresourcedefinitions")
 EVENTS: Final = _builtin("", "events")
 MUTATING_WEBHOOKS: Final = _builtin("admissionregistration.k8s.io", "mutatingwebhookconfigurations")

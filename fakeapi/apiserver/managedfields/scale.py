@@ -1,8 +1,8 @@
 """The owners of an object's replicas as the owners of a Scale's, and back.
 
 A write to the scale subresource is tracked on the Scale, whose only field that can be owned is
-``spec.replicas``. Afterwards its owners are merged with those of the object: whoever no longer owns
-the replicas of the Scale loses those of the object, and keeps the other fields.
+``spec.replicas``. Afterwards its owners are merged with those of the object: an owner that no
+longer owns the replicas of the Scale loses those of the object, and keeps the other fields.
 
     the object's                          of the Scale               after a write by B
     A: Update apps/v1 {a, replicas}       A: Update autoscaling/v1   A: Update apps/v1 {a}

@@ -216,12 +216,37 @@ _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def _role(role: Object, _path: str) -> Iterator[Cause]:
+    for path, rule in _policy_rules(role):
+        if paths := rule.get("nonResourceURLs"):
+            detail = "namespaced rules cannot apply to non-resource URLs"
+            yield invalid_value(f"{path}.nonResourceURLs", paths, detail)
+        yield from _policy_rule_errors(rule, path)
+
+
+def _cluster_role(role: Object, _path: str) -> Iterator[Cause]:
+    for path, rule in _policy_rules(role):
+        yield from _policy_rule_errors(rule, path)
+    selectors = _section(role, "aggregationRule").get("clusterRoleSelectors")
+    if role.get("aggregationRule") is not None and not selectors:
+        detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        yield required("aggregationRule.clusterRoleSelectors", detail)
+
+
+def _policy_rules(role: Object) -> Iterator[tuple[str, Object]]:
     for index, rule in enumerate(role.get("rules") or ()):
-        if not rule.get("resources") and not rule.get("nonResourceURLs"):
-            detail = "resource rules must supply at least one resource"
-            yield required(f"rules[{index}].resources", detail)
-        if not rule.get("verbs"):
-            yield required(f"rules[{index}].verbs")
+        yield f"rules[{index}]", rule
+
+
+def _policy_rule_errors(rule: Object, path: str) -> Iterator[Cause]:
+    paths = rule.get("nonResourceURLs")
+    if paths and any(map(rule.get, ("apiGroups", "resources", "resourceNames"))):
+        detail = "rules cannot apply to both regular resources and non-resource URLs"
+        yield invalid_value(f"{path}.nonResourceURLs", paths, detail)
+    for name, noun in (("apiGroups", "api group"), ("resources", "resource")):
+        if not paths and not rule.get(name):
+            yield required(f"{path}.{name}", f"resource rules must supply at least one {noun}")
+    if not rule.get("verbs"):
+        yield required(f"{path}.verbs")
 
 
 def _role_binding_rule(*kinds: str) -> Rule:
@@ -283,7 +308,7 @@ _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 NAME_RULES: Final[Mapping[str, Rule]] = {_DEFINITIONS: name_errors}
 RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": (_role_binding_rule("ClusterRole"),),
-    "clusterroles.rbac.authorization.k8s.io": (_role,),
+    "clusterroles.rbac.authorization.k8s.io": (_cluster_role,),
     "configmaps": (_config_map,),
     _DEFINITIONS: (definition_errors,),
     "cronjobs.batch": (_job_template_rule("spec", "jobTemplate", "spec"), _schedule),

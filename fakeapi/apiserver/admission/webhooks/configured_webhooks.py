@@ -14,14 +14,10 @@ from typing import Any, Final, Literal
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.builtin import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from fakeapi.apiserver.kinds.structural_types import schema_of
+from fakeapi.apiserver.objects.label_selectors import compile_label_selector
 from fakeapi.apiserver.store.object_store import Store
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError, decode_struct
-from policies.kubernetes.selectors import (
-    LabelSelector,
-    SelectorError,
-    equals_all,
-    label_requirement,
-)
+from policies.kubernetes.selectors import LabelSelector, SelectorError
 
 DEFAULT_SECONDS: Final = 10
 
@@ -141,10 +137,6 @@ def compile_rule(rule: Mapping[str, Any]) -> WebhookRule:
 def compile_selector(selector: Mapping[str, Any]) -> LabelSelector | SelectorError:
     """Return a label selector as it is matched; if that fails, return the error."""
     try:
-        requirements = [
-            label_requirement(e.get("key", ""), e.get("operator", ""), e.get("values") or ())
-            for e in selector.get("matchExpressions") or ()
-        ]
+        return compile_label_selector(selector)
     except SelectorError as error:
         return error
-    return LabelSelector((*equals_all(selector.get("matchLabels") or {}), *requirements))

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from fakeapi.apiserver.kinds.builtin import EVICTION, POD_DISRUPTION_BUDGETS
 from fakeapi.apiserver.objects.conditions import find_condition, set_condition
+from fakeapi.apiserver.objects.label_selectors import compile_label_selector
 from fakeapi.apiserver.registry.deletion import check_preconditions
 from fakeapi.apiserver.registry.generic_registry import Registry, Target
 from fakeapi.apiserver.registry.request_scope import RequestScope, created_status, read_admitted
@@ -39,12 +40,7 @@ from fakeapi.apiserver.wire.request_options import (
     check_eviction_options,
     parse_delete_options,
 )
-from policies.kubernetes.selectors import (
-    LabelSelector,
-    SelectorError,
-    equals_all,
-    label_requirement,
-)
+from policies.kubernetes.selectors import SelectorError
 
 _BUDGET_FREE_PHASES: Final = ("Pending", "Succeeded", "Failed")
 _MOST_DISRUPTED: Final = 2_000
@@ -110,14 +106,9 @@ def _selects(budget: Document, labels: Mapping[str, str]) -> bool:
     if not isinstance(selector, dict):
         return False
     try:
-        requirements = [
-            label_requirement(e["key"], e["operator"], e.get("values") or ())
-            for e in selector.get("matchExpressions") or ()
-        ]
-        equal = equals_all(selector.get("matchLabels") or {})
+        return compile_label_selector(selector).matches(labels)
     except SelectorError:
         return False
-    return LabelSelector((*equal, *requirements)).matches(labels)
 
 
 def _can_evict_unhealthy(entry: Entry, pod: Document) -> bool:

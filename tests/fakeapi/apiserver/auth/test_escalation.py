@@ -1,4 +1,4 @@
-"""Nobody grants permissions that she does not hold."""
+"""Users grant only permissions that they hold."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_binding_refers_to_a_role_that_its_writer_holds_or_may_bind(
         assert answer["message"] == refusal(resource, "b", GRANTING + SECRETS_MISSING)
 
 
-def test_nobody_gives_herself_cluster_admin(api: Api, ask: Ask) -> None:
+def test_a_user_does_not_become_cluster_admin_by_a_binding(api: Api, ask: Ask) -> None:
     hold(api)
     bound = binding("User", "jane") | {"roleRef": reference("cluster-admin")}
     status, answer = ask(JANE, "POST", CLUSTER_BINDINGS, bound)

@@ -1,4 +1,4 @@
-"""Writes to the scale subresource: who owns the replicas, and which applies conflict."""
+"""Writes to the scale subresource: the owners of the replicas, and conflicts of applies."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_managers_that_apply_the_same_scale_share_the_replicas(api: Api) -> None
     assert owners_of_replicas(api) == ["b Apply scale", "a Apply -"]
 
 
-def test_replicas_without_an_owner_belong_to_whoever_wrote_them_before_the_first_apply(
+def test_replicas_without_an_owner_belong_to_the_manager_before_first_apply(
     api: Api,
 ) -> None:
     api.load([deployment(replicas=2)])
