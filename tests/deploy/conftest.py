@@ -1,4 +1,4 @@
-"""The image, built once, and networks with a cluster in them."""
+"""The image, unpacked once, and networks with a cluster in them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.deploy.image import DOCKERFILE, ROOT, Image, build
+from tests.deploy.image import ARCHIVE, Image, unpack
 from tests.deploy.network import Network, network
 
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    """Return the image of our Dockerfile; its file tree can be read and run."""
+    """Return the image that ``make image`` built; its file tree can be read and run."""
     with network():  # asks for what running it takes
         work = tmp_path_factory.mktemp("image")
-    return build(DOCKERFILE, ROOT, work)
+    return unpack(ARCHIVE, work)
 
 
 @pytest.fixture

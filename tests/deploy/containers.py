@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.builders import Document
 from tests.deploy.cluster import PORT, SYSTEM, Cluster
-from tests.deploy.container_root import ContainerRoot, Mount, User, site_packages
+from tests.deploy.container_root import ContainerRoot, Mount, User
 from tests.deploy.image import Image
 from tests.deploy.network import Answer, ClientTls
 
@@ -97,7 +97,6 @@ class Kubelet:
             directory=container.get("workingDir", self.image.directory),
             hosts=self.hosts,
             programs=self.programs,
-            hidden=site_packages(),
             read_only=context.get("readOnlyRootFilesystem", False),
             confined=context.get("capabilities") == {"drop": ["ALL"]}
             and not context.get("allowPrivilegeEscalation", True),

@@ -12,6 +12,7 @@ import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from tests.conformance.scheduling.releases import RELEASES, scheduler
 from tests.deploy.charts import DEPLOY
 from tests.deploy.cluster import SYSTEM, Cluster
 from tests.deploy.cluster_objects import HOST, SECRET, full, scheduler_roles
-from tests.deploy.container_root import ContainerRoot, Mount
+from tests.deploy.container_root import ContainerRoot, Mount, User
 from tests.deploy.containers import Kubelet
 from tests.deploy.image import Image
 from tests.deploy.installation import Installed, installed
@@ -36,7 +37,9 @@ _PLAIN: Final = {"tls": {"mode": "none"}}
 
 
 @contextmanager
-def static_scheduler(there: Cluster, release: str, config: str, home: Path) -> Iterator[Path]:
+def static_scheduler(
+    there: Cluster, image: Image, release: str, config: str, home: Path
+) -> Iterator[Path]:
     """Run a kube-scheduler with a configuration as control planes do, and yield its log."""
     files = {
         "scheduler.conf": there.kubeconfig.read_bytes(),
@@ -47,7 +50,8 @@ def static_scheduler(there: Cluster, release: str, config: str, home: Path) -> I
     for name, content in files.items():
         (home / name).write_bytes(content)
     root = ContainerRoot(
-        home,
+        image.tree,
+        environment=image.environment,
         mounts=[
             Mount(home / "scheduler.conf", "/etc/kubernetes/scheduler.conf"),
             Mount(home / "config.yaml", "/etc/kubernetes/config.yaml"),
@@ -113,7 +117,7 @@ def test_example_configurations(
 ) -> None:  # fmt: skip
     config = (EXAMPLES / file).read_text()
     with installed(net, image, tmp_path, settings(release, search, values)) as there:
-        with static_scheduler(there.cluster, release, config, tmp_path / "scheduler") as log:
+        with static_scheduler(there.cluster, image, release, config, tmp_path / "scheduler") as log:
             preempts(there, log)
         assert called_verbs(there) == verbs
 
@@ -134,7 +138,7 @@ def test_the_entries_that_helm_prints(
             "extenders": yaml.safe_load(entries),
         }
         text, home = yaml.safe_dump(config), tmp_path / "scheduler"
-        with static_scheduler(there.cluster, release, text, home) as log:
+        with static_scheduler(there.cluster, image, release, text, home) as log:
             preempts(there, log)
         assert called_verbs(there) == {"filter", "preempt"}
 
@@ -146,11 +150,10 @@ def test_the_second_scheduler(release: str, net: Network, image: Image, tmp_path
         cluster = there.cluster
         cluster.kubectl("apply", "--validate=strict", "-f", str(EXAMPLES / "second-scheduler.yaml"))
         pod = cluster.get("deployment", "reprieve-scheduler")["spec"]["template"]["spec"]
-        tree, volumes = tmp_path / "tree", tmp_path / "scheduler"
-        tree.mkdir()
+        volumes = tmp_path / "scheduler"
         volumes.mkdir()
         programs = {"kube-scheduler": scheduler(release)}
-        kubelet = Kubelet(cluster, Image("", tree), volumes, [HOST], programs)
+        kubelet = Kubelet(cluster, replace(image, user=User()), volumes, [HOST], programs)
         with kubelet.running(pod) as second:
             second.wait_ready()
             preempts(there, second.log)
