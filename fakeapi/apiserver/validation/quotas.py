@@ -228,6 +228,10 @@ def _limit_errors(limit: Object, kind: str, path: str) -> Iterator[Cause]:
         yield from _ratio_errors(lists, name, path)
 
 
+def _is_extended_name(name: str) -> bool:
+    return is_extended(name) and not label_key_errors(f"requests.{name}")
+
+
 def _limited_name_errors(kind: str, name: str, path: str) -> Iterator[Cause]:
     yield from _resource_name_errors(name, path)
     if kind not in ("Pod", "Container"):
@@ -235,7 +239,7 @@ def _limited_name_errors(kind: str, name: str, path: str) -> Iterator[Cause]:
     if "/" not in name:
         if name not in _COMPUTE and not name.startswith(_HUGE_PAGES):
             yield invalid_value(path, name, "must be a standard resource for containers")
-    elif "kubernetes.io/" not in name and not is_extended(name):
+    elif "kubernetes.io/" not in name and not _is_extended_name(name):
         yield invalid_value(path, name, "doesn't follow extended resource name standard")
 
 

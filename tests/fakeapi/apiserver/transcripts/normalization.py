@@ -9,13 +9,19 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GENERATED = re.compile(r"\b(x-|y{58})[a-z0-9]{5}\b")
 _VERSION = re.compile(r"(ResourceVersion in (?:record \(|object meta: ))\d+")
+_PROTECTION = "kubernetes.io/pvc-protection"
 _SOURCE = re.compile(r' in scheme "[^"]+"')
 
 
 def normal(value: Any) -> Any:
-    """Return ``value`` with that replaced, and without nulls and managedFields."""
+    """Return ``value`` with that replaced, and without nulls and managedFields.
+
+    Nor does it have the finalizer of claims, which fakeapi does not add.
+    """
     if isinstance(value, dict):
         kept = {k: v for k, v in sorted(value.items()) if v is not None and k != "managedFields"}
+        if kept.get("finalizers") == [_PROTECTION]:
+            del kept["finalizers"]
         return {key: _member(key, member) for key, member in kept.items()}
     if isinstance(value, list):
         return [normal(element) for element in value]

@@ -19,6 +19,19 @@ from tests.fakeapi.apiserver.transcripts.steps import NAMESPACE, Step, delete, g
 ANSWERS = Path(__file__).parents[3] / "transcripts" / "api"
 
 
+_CORE = (
+    "pods",
+    "configmaps",
+    "serviceaccounts",
+    "replicationcontrollers",
+    "services",
+    "persistentvolumeclaims",
+    "limitranges",
+    "resourcequotas",
+)
+_CACHED = ("limitranges", "priorityclasses", "resourcequotas", "storageclasses")
+
+
 class RealServer:
     """A kube-apiserver that is asked with a token; its certificate is not checked."""
 
@@ -52,8 +65,8 @@ def record(server: RealServer, scene: str) -> None:
     for step in SCENES[scene]():
         status, answer = server.ask(step)
         answers.append({"request": str(step), "status": status, "answer": normal(answer)})
-        if "priorityclasses" in step.path:
-            time.sleep(0.2)  # admission reads classes from a cache
+        if any(plural in step.path for plural in _CACHED):
+            time.sleep(0.2)  # admission reads them from a cache
     text = json.dumps(answers, indent=1, ensure_ascii=False)
     (ANSWERS / f"{scene}.json").write_text(text + "\n")
     _clear(server)
@@ -62,7 +75,7 @@ def record(server: RealServer, scene: str) -> None:
 def _clear(server: RealServer) -> None:
     """Remove the namespace with all that is in it, without the controllers that usually do it."""
     kinds = (
-        ("/api/v1", ("pods", "configmaps", "serviceaccounts", "replicationcontrollers")),
+        ("/api/v1", _CORE),
         ("/apis/apps/v1", ("deployments",)),
         ("/apis/policy/v1", ("poddisruptionbudgets",)),
     )

@@ -12,6 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.fakeapi.apiserver.transcripts.pod_scenes import bindings, ephemeral_containers, evictions
+from tests.fakeapi.apiserver.transcripts.quota_scenes import (
+    limit_ranges,
+    quota_rules,
+    quotas,
+    storage_classes,
+)
 from tests.fakeapi.apiserver.transcripts.steps import (
     ACCOUNTS,
     CLASSES,
@@ -266,10 +272,14 @@ SCENES = {
     "evictions": evictions,
     "graceful-deletions": graceful_deletions,
     "impersonations": impersonations,
+    "limit-ranges": limit_ranges,
     "names": names,
     "namespaces": namespaces,
     "priorities": priorities,
+    "quota-rules": quota_rules,
+    "quotas": quotas,
     "reviews": reviews,
     "scales": scales,
+    "storage-classes": storage_classes,
     "tokens": tokens,
 }
