@@ -25,10 +25,9 @@ from fakeapi.apiserver.schema.cel.compilation import (
     known_functions,
 )
 from fakeapi.apiserver.schema.cel.kubernetes_functions import AUTHORIZER_FUNCTIONS
+from fakeapi.apiserver.schema.cel.macros import expand_syntax
 from fakeapi.apiserver.schema.cel.parser import (
-    MATCHES,
     MISSING,
-    OPTIONAL_FIELD,
     Token,
     is_installed,
     token_at,
@@ -106,17 +105,12 @@ def _validation(validation: Object) -> Validation:
 
 def _expression(holder: Object, name: str) -> PolicyExpression:
     source = holder.get(name) or ""
-    tokens = tokenize(source)
+    tokens = tokenize(expand_syntax(call_variables(source)))
     texts = {token.text for token in tokens if token.kind == "name"}
-    if any(token.text in (".?", "[?") for token in tokens):
-        texts.add(OPTIONAL_FIELD)
-    if "matches" in texts:
-        texts.add(MATCHES)
-    if "variables" in texts:
-        texts.add(VARIABLE_FUNCTION)
     functions = {*known_functions(), *AUTHORIZER_FUNCTIONS, VARIABLE_FUNCTION}
     names = {function for function in functions if function.rpartition(".")[2] in texts}
     names |= texts.intersection(INPUTS)
+    tokens = tokenize(source)
     if any(_needs_managed_fields(tokens, index) for index in range(len(tokens))):
         names.add(MANAGED_FIELDS)
     return PolicyExpression(source, _compile(source), frozenset(names))

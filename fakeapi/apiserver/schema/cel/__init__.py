@@ -1,7 +1,8 @@
-"""CEL: validation rules of schemas (``x-kubernetes-validations``).
+"""CEL: validation rules of schemas (``x-kubernetes-validations``), and admission policies.
 
     parser                 the tokens of an expression, optional field selection, and the CEL
                            library, if it is installed (extra ``cel``)
+    macros                 macros of two variables, cel.bind and fields in backticks, rewritten
     kubernetes_functions   the functions that Kubernetes adds to CEL
     values                 values as rules see them
     field_references       names, fields and field paths, checked against a schema

@@ -20,6 +20,7 @@ from fakeapi.apiserver.schema.cel.field_references import (
     reference_error,
 )
 from fakeapi.apiserver.schema.cel.kubernetes_functions import FUNCTIONS
+from fakeapi.apiserver.schema.cel.macros import expand_syntax
 from fakeapi.apiserver.schema.cel.parser import (
     ENGINE,
     MATCHES,
@@ -28,7 +29,6 @@ from fakeapi.apiserver.schema.cel.parser import (
     expand_optional_syntax,
     is_installed,
     macro_depth,
-    replace_matches,
     tokenize,
 )
 from fakeapi.apiserver.schema.cel.values import with_metadata
@@ -69,7 +69,7 @@ class Expression:
         self.uses_old = any(t.kind == "name" and t.text == "oldSelf" for t in tokens)
         self._depth = macro_depth(tokens)
         try:
-            self._program = ENGINE.compile(replace_matches(expand_optional_syntax(source)))
+            self._program = ENGINE.compile(expand_syntax(source))
         except ValueError as error:
             message = str(error).replace(MATCHES, "matches")
             raise ExpressionError(_parse_error(message)) from None

@@ -17,7 +17,15 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.parser import MACROS, Token, closing_index, token_at, tokenize
+from fakeapi.apiserver.schema.cel.macros import has_two_variables
+from fakeapi.apiserver.schema.cel.parser import (
+    MACROS,
+    TWO_VARIABLE_MACROS,
+    Token,
+    closing_index,
+    token_at,
+    tokenize,
+)
 from fakeapi.apiserver.schema.cel.values import escape
 from fakeapi.apiserver.schema.structural.schema_tree import SchemaNode
 
@@ -139,7 +147,7 @@ class _ReferenceChecker:
             return None
         if token.text in self._scope:
             return self._follow(index)
-        if token.text in _TYPES or (token.text in self._spaces | {"optional"} and after == "."):
+        if token.text in _TYPES or (token.text in self._spaces | _SPACES and after == "."):
             return None
         if after == "{":  # a message literal; no message types are declared
             return token.start, f"undeclared reference to '{token.text}' (in container '')"
@@ -148,8 +156,9 @@ class _ReferenceChecker:
     def _call(self, index: int) -> LocatedError | None:
         token = self._tokens[index]
         member = token_at(self._tokens, index - 1).text == "."
-        if member and token.text in MACROS:
-            self._declare(index + 2, None)
+        is_binding = token.text == "bind" and token_at(self._tokens, index - 2).text == "cel"
+        if member and (token.text in MACROS or is_binding):
+            self._declare_macro(index, None)
             return None
         if token.text in self._functions:
             return None
@@ -169,7 +178,8 @@ class _ReferenceChecker:
             if mark != "." or name.kind != "name":
                 break
             if token_at(self._tokens, index + 2).text == "(":
-                self._bind(node, name.text, index + 3)
+                if name.text in MACROS:
+                    self._declare_macro(index + 1, node.items)
                 return None
             if node.type not in ("", "object") or _unknown(node, name.text, self._spelling):
                 return self._tokens[index].start, f"undefined field '{name.text}'"
@@ -178,17 +188,16 @@ class _ReferenceChecker:
         self._result, self._end = node, index
         return None
 
-    def _bind(self, node: SchemaNode, method: str, index: int) -> None:
-        """Declare a macro's variable with the schema of the elements that it iterates over."""
-        if method in MACROS:
-            self._declare(index, node.items)
-
-    def _declare(self, index: int, node: SchemaNode | None) -> None:
-        """Declare the variable of a macro at an index, unless this has been done."""
-        variable, comma = token_at(self._tokens, index), token_at(self._tokens, index + 1).text
-        if variable.kind == "name" and comma == "," and index not in self._declared:
-            self._declared.add(index)
-            self._scope[variable.text] = node
+    def _declare_macro(self, index: int, node: SchemaNode | None) -> None:
+        """Declare the variables of a macro at an index, that of its elements with a schema."""
+        first = index + 2
+        if token_at(self._tokens, first).kind != "name" or first in self._declared:
+            return
+        self._declared.add(first)
+        names, macro = [self._tokens[first].text], self._tokens[index].text
+        if macro in TWO_VARIABLE_MACROS and has_two_variables(self._tokens, index):
+            names.append(self._tokens[first + 2].text)
+        self._scope |= dict.fromkeys(names) | {names[-1]: node}
 
     def result_type_error(self, result_type: str) -> str | None:
         """Return the error if the whole expression is one selection of another type."""
@@ -252,6 +261,7 @@ def _literal_type(token: Token) -> str:
     return _LITERAL_TYPES.get(token.text, "")
 
 
+_SPACES: Final = {"cel", "optional"}
 _STEP: Final = re.compile(r"\.([^.\[\]']+)|\['((?:\\.|[^'\\])*)'\]")
 _ESCAPE: Final = re.compile(r"\\(.)")
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
+from fakeapi.apiserver.schema.cel.macros import MACRO_FUNCTIONS
 from fakeapi.apiserver.schema.cel.parser import ENGINE, MATCHES, OPTIONAL_FIELD, optional_field
 from fakeapi.apiserver.schema.structural.formats import FORMATS, is_uri, parses
 from policies.kubernetes.name_validation import (
@@ -322,6 +323,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "validate": _validate,
     MATCHES: _matches,
     OPTIONAL_FIELD: optional_field,
+    **MACRO_FUNCTIONS,
     **{f"format.{name}": (lambda name=name: _FORMAT + name) for name in _CHECKS},
 }
 """The functions by name, qualified with a namespace where they have one."""

@@ -25,17 +25,29 @@ _TOKEN: Final = re.compile(
     r"""(?P<space>\s+|//[^\n]*)
     |(?P<text>[rRbB]{0,2}(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
     |(?P<name>[A-Za-z_]\w*)
+    |(?P<quoted>`[^`\n]+`)
     |(?P<number>(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)[uU]?)
     |(?P<mark>\.\?|\[\?|&&|\|\||[<>=!]=|.)""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-MACROS: Final = frozenset(("all", "exists", "exists_one", "filter", "map"))
+TWO_VARIABLE_MACROS: Final = frozenset(
+    (
+        "all",
+        "exists",
+        "exists_one",
+        "existsOne",
+        "transformList",
+        "transformMap",
+        "transformMapEntry",
+    )
+)
+MACROS: Final = TWO_VARIABLE_MACROS | {"filter", "map"}
 _OPENING: Final = {"(": ")", "[": "]", "{": "}", "[?": "]"}
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: ``kind`` is name, text, number or mark; ``start`` counts characters from 0."""
+    """A token: ``kind`` is name, quoted, text, number or mark; ``start`` counts from 0."""
 
     kind: str
     text: str
@@ -138,7 +150,7 @@ def _expand_first(expression: str) -> str | None:
     first = next((i for i, t in enumerate(tokens) if t.text in (".?", "[?")), None)
     if first is None or first == 0:
         return None
-    start = _operand(tokens, first - 1)
+    start = operand_start(tokens, first - 1)
     head = expression[tokens[start].start : tokens[first].start]
     index = first
     while True:
@@ -159,7 +171,7 @@ def _expand_first(expression: str) -> str | None:
     return f"{expression[: tokens[start].start]}{head}{rest}"
 
 
-def _operand(tokens: list[Token], last: int) -> int:
+def operand_start(tokens: Sequence[Token], last: int) -> int:
     """Return the index of the first token of the operand that ends with the token ``last``."""
     index = last
     while index > 0:
@@ -176,7 +188,7 @@ def _operand(tokens: list[Token], last: int) -> int:
     return max(index, 0)
 
 
-def _opening(tokens: list[Token], last: int) -> int:
+def _opening(tokens: Sequence[Token], last: int) -> int:
     return next(i for i in range(last, -1, -1) if i == 0 or closing_index(tokens, i) == last)
 
 
