@@ -7,12 +7,23 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from extender.cli.root_command import build_command_line, run_command_line
-from extender.config.component_config import ConfigError
+from extender.terminal.process_exit import run_process
+
+
+def run() -> None:
+    """Run the command line."""
+    from extender.cli.root_command import (  # slow: signals have to be handled before
+        build_command_line,
+        run_command_line,
+    )
+
+    run_command_line(build_command_line(no_cluster))
 
 
 def no_cluster(name: str) -> NoReturn:
     """Raise ConfigError: no scenario's cluster can be embedded without fakeapi."""
+    from extender.config.component_config import ConfigError
+
     raise ConfigError(
         f"--embedded: {name!r} requires fakeapi, which this command does not include; "
         "expected --server or --kubeconfig"
@@ -20,4 +31,4 @@ def no_cluster(name: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    run_command_line(build_command_line(no_cluster))
+    run_process(run)

@@ -110,9 +110,9 @@ async def _run_recorder(options: RecordOptions) -> None:
     async with AsyncExitStack() as stack:
         transport = await _connect(options)
         stack.push_async_callback(transport.close)
-        stop = stop_signal()
         client = Client(transport)
         plan = await make_plan(client, options.resources, options.namespace)
+        stop = stop_signal()  # before the file is created, which the end of the block completes
         file = stack.enter_context(_open_file(options.out))
         writer = RecordingWriter(file.write, clock, options.redaction)
         # Used for jitter only: no recorded event depends on it.

@@ -6,6 +6,8 @@ a line or within compressed data is read up to that point; a complete but invali
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import zlib
 from dataclasses import dataclass
@@ -116,7 +118,9 @@ class RecordingFile:
             raise self._write_error(error) from None
 
     def _write_error(self, error: OSError) -> RecordingError:
-        return RecordingError(f"{self.name}: cannot be written: {error.strerror or error}")
+        no_reader = error.errno == errno.ENXIO
+        problem = "no process reads the FIFO" if no_reader else error.strerror or error
+        return RecordingError(f"{self.name}: cannot be written: {problem}")
 
 
 def read_recording(path: str) -> Recording:
@@ -177,7 +181,14 @@ def _decompress(data: bytes, name: str) -> tuple[bytes, bool]:
 
 def _open_unbuffered(path: str) -> BinaryIO:
     # Unbuffered: RecordingFile has its own buffer, and the file's would be written again at close.
-    return cast("BinaryIO", Path(path).open("wb", buffering=0))
+    return cast("BinaryIO", open(path, "wb", buffering=0, opener=_open_without_waiting))
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Open a file; a FIFO that no process reads is an error, since no signal ends the waiting."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _is_json(line: bytes) -> bool:

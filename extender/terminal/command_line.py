@@ -187,9 +187,19 @@ def usage_example(arguments: str) -> str:
 
 
 def stop_signal() -> asyncio.Event:
-    """Return an event that SIGINT and SIGTERM set from now on."""
+    """Return an event that SIGINT, SIGTERM and SIGHUP set from now on; SIGHUP not under nohup.
+
+    The signals have no effect after the loop is closed, where asyncio would restore handlers that
+    end the process with a traceback or without the exit code of the command.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+
+    def request_stop(_number: int, _frame: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(stop.set)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, request_stop)
     return stop

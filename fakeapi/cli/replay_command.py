@@ -263,6 +263,7 @@ async def _replay_served(
     cluster = FakeCluster(
         host=host, port=port, clock=clock, waiting=wait, **options.cluster_options
     )
+    stop = stop_signal()
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(cluster)
@@ -270,7 +271,6 @@ async def _replay_served(
                 cluster.write_kubeconfig(options.kubeconfig_out)
         except OSError as error:
             raise ConfigError(f"{error.filename or cluster.address}: {error.strerror}") from None
-        stop = stop_signal()
         if options.address is not None:
             print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - as all servers
         clock.run(options.speed or 0.0)

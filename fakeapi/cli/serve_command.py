@@ -239,10 +239,10 @@ async def _serve(
     if faults:
         _plan_faults(cluster, faults)
     async with AsyncExitStack() as stack:
+        stop = stop_signal()  # before files are written, which the end of the block completes
         recording = _record(cluster, outputs.record, stack) if outputs.record else None
         await _start(cluster, stack)
         _write_kubeconfig(cluster, outputs.kubeconfig)
-        stop = stop_signal()  # before the line after which callers may send the signal
         print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - part of the interface
         if recording is not None:
             recording.add_done_callback(lambda _: stop.set())

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -103,8 +104,20 @@ class ClientAccess:
 
     def write_kubeconfig(self, path: Path, url: str) -> Path:
         """Write the administrator's kubeconfig (in JSON, which is YAML)."""
-        path.touch(mode=0o600)
-        path.write_bytes(orjson.dumps(self._kubeconfig(url), option=orjson.OPT_INDENT_2) + b"\n")
+        content = orjson.dumps(self._kubeconfig(url), option=orjson.OPT_INDENT_2) + b"\n"
+        if path.exists() and not path.is_file():  # a FIFO or a device, which cannot be replaced
+            path.write_bytes(content)
+            return path
+        target = path.resolve()
+        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            partial = Path(file.name)  # readable by its owner only
+            try:
+                file.write(content)
+                file.flush()
+                partial.replace(target)
+            except OSError:
+                partial.unlink()
+                raise
         return path
 
     def _kubeconfig(self, url: str) -> dict[str, Any]:
