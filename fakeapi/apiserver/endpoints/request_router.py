@@ -302,7 +302,8 @@ class Api:
         self, target: Target, request: Request, user: User, dispatcher: WebhookDispatcher | None
     ) -> RequestScope:
         dry = is_dry_run(request.method, request.query)
-        registry = self.registry.dry_run() if dry else self.registry
+        registry = self.registry.with_user(user)
+        registry = registry.dry_run() if dry else registry
         if dispatcher is not None and not _has_own_handler(target):
             registry = registry.with_webhooks(dispatcher)
         if self.enforces_rbac and request.method != "GET":

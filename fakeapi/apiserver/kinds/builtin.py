@@ -335,6 +335,7 @@ VALIDATING_WEBHOOKS: Final = _builtin(
 )
 LEASES: Final = _builtin("coordination.k8s.io", "leases")
 LIMIT_RANGES: Final = _builtin("", "limitranges")
+CERTIFICATE_SIGNING_REQUESTS: Final = _builtin("certificates.k8s.io", "certificatesigningrequests")
 NAMESPACES: Final = _builtin("", "namespaces")
 NODES: Final = _builtin("", "nodes")
 PERSISTENT_VOLUME_CLAIMS: Final = _builtin("", "persistentvolumeclaims")

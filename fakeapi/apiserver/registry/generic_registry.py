@@ -64,6 +64,7 @@ from fakeapi.apiserver.wire.errors import (
     generated_name_conflict,
     not_found,
 )
+from fakeapi.apiserver.wire.http_messages import User
 from fakeapi.apiserver.wire.raw_json import json_equal
 from fakeapi.apiserver.wire.request_options import DeleteOptions
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
@@ -109,6 +110,8 @@ class Registry:
     ``plugins`` are admission plugins in addition to the built-in ones. Writes have the field
     manager, and must pass the webhooks of the dispatcher; None: there are none. ``authorization``
     checks what the user of a request may write; None: everything.
+    manager, and must pass the webhooks of the dispatcher; None: there are none. ``user`` is who
+    writes; None: the server itself.
     """
 
     store: ObjectReader
@@ -117,6 +120,11 @@ class Registry:
     field_manager: str | None = None
     dispatcher: WebhookDispatcher | None = None
     authorization: WriteAuthorization | None = None
+    user: User | None = None
+
+    def with_user(self, user: User) -> Registry:
+        """Return a registry whose writes are those of a user."""
+        return replace(self, user=user)
 
     def with_field_manager(self, manager: str | None) -> Registry:
         """Return a registry whose writes have a field manager; None: no field manager."""
@@ -172,7 +180,7 @@ class Registry:
             metadata["name"] = self._free_name(target, metadata["generateName"])
         require_name(kind, document)
         named = replace(target, name=metadata["name"])
-        prepare_create(kind, document, self.sources)
+        prepare_create(kind, document, self.sources, self.user)
         derive_create_fields(kind, document, self.store)
         if kind.custom is not None:
             validate_custom_resource(kind, kind.custom, document)

@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.builtin import CERTIFICATE_SIGNING_REQUESTS
 from fakeapi.apiserver.objects.metadata import IdAndTimeSources
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import (
     prepare_custom_status,
@@ -33,6 +34,7 @@ from fakeapi.apiserver.schema.crds.custom_resource_strategy import (
 )
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import Cause, invalid
+from fakeapi.apiserver.wire.http_messages import User
 from fakeapi.apiserver.wire.raw_json import json_equal
 
 _IDENTITY = (
@@ -48,8 +50,13 @@ _IDENTITY = (
 OldDocument = Mapping[str, Any]
 
 
-def prepare_create(kind: ResourceInfo, document: Document, sources: IdAndTimeSources) -> None:
-    """Set the fields that the server sets on create; ``document`` has its name and namespace."""
+def prepare_create(
+    kind: ResourceInfo, document: Document, sources: IdAndTimeSources, user: User | None
+) -> None:
+    """Set the fields that the server sets on create; ``document`` has its name and namespace.
+
+    ``user`` creates it; None: the server itself does.
+    """
     metadata = document["metadata"]
     for name in ("selfLink", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(name, None)
@@ -62,10 +69,26 @@ def prepare_create(kind: ResourceInfo, document: Document, sources: IdAndTimeSou
         spec = document.setdefault("spec", {})
         present = spec.get("finalizers") or []
         spec["finalizers"] = list(dict.fromkeys((*present, *kind.first_spec_finalizers)))
+    if kind is CERTIFICATE_SIGNING_REQUESTS and user is not None:
+        _set_requester(document.setdefault("spec", {}), user)
     if "status" in kind.subresources and kind.custom is not None:
         document.pop("status", None)
     elif "status" in kind.subresources and kind.first_status is not None:
         document["status"] = dict(kind.first_status)
+
+
+def _set_requester(spec: dict[str, Any], user: User) -> None:
+    """Replace the identity in a certificate signing request by that of the user who creates it."""
+    identity = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {name: list(values) for name, values in user.extra.items()},
+    }
+    for name, value in identity.items():
+        spec.pop(name, None)
+        if value:
+            spec[name] = value
 
 
 def prepare_update(
@@ -79,6 +102,8 @@ def prepare_update(
         return
     if "status" in kind.subresources:
         _keep_field(document, old, "status")
+    if kind is CERTIFICATE_SIGNING_REQUESTS:
+        _keep_field(document, old, "spec")
     if kind.first_spec_finalizers:
         _keep_field(document.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
     if kind.generations and not json_equal(document.get("spec"), old.get("spec")):

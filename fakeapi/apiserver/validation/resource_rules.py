@@ -15,6 +15,10 @@ from typing import Any, Final
 
 from fakeapi.apiserver.schema.crds.definition_validation import definition_errors, name_errors
 from fakeapi.apiserver.validation.admission_policies import binding_errors, policy_errors
+from fakeapi.apiserver.validation.certificate_requests import (
+    certificate_errors,
+    certificate_request_errors,
+)
 from fakeapi.apiserver.validation.devices import claim_status_errors
 from fakeapi.apiserver.validation.pod_groups import pod_group_status_errors, workload_errors
 from fakeapi.apiserver.validation.quotas import (
@@ -303,10 +307,12 @@ def _autoscaler(autoscaler: Object, _path: str) -> Iterator[Cause]:
 
 
 _TEMPLATE_MOUNTS: Final = _volume_mounts_rule("spec", "template", "spec")
+_CERTIFICATE_REQUESTS: Final = "certificatesigningrequests.certificates.k8s.io"
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 NAME_RULES: Final[Mapping[str, Rule]] = {_DEFINITIONS: name_errors}
 RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    _CERTIFICATE_REQUESTS: (certificate_request_errors,),
     "clusterrolebindings.rbac.authorization.k8s.io": (_role_binding_rule("ClusterRole"),),
     "clusterroles.rbac.authorization.k8s.io": (_cluster_role,),
     "configmaps": (_config_map,),
@@ -336,6 +342,7 @@ RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "workloads.scheduling.k8s.io": (workload_errors,),
 }
 STATUS_RULES: Final[Mapping[str, Callable[[Object, Object], Iterator[Cause]]]] = {
+    _CERTIFICATE_REQUESTS: certificate_errors,
     "podgroups.scheduling.k8s.io": pod_group_status_errors,
     "resourceclaims.resource.k8s.io": claim_status_errors,
     "resourcequotas": quota_status_errors,
