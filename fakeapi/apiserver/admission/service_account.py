@@ -70,7 +70,7 @@ def admit_service_account(
 
 
 def check_ephemeral_containers(objects: ObjectReader, pod: Document) -> None:
-    """Check the secrets of a pod's ephemeral containers; raise StatusError (403)."""
+    """Check the secrets of a pod's ephemeral containers; raise StatusError (403, 500)."""
     namespace, spec = pod["metadata"]["namespace"], pod.get("spec") or {}
     name = spec.get("serviceAccountName")
     if not name:
@@ -82,7 +82,7 @@ def check_ephemeral_containers(objects: ObjectReader, pod: Document) -> None:
     account = entry.document()
     error = next(_container_errors(account, spec, _EPHEMERAL), "") if _enforces(account) else ""
     if error:
-        raise _refusal(pod, error)
+        raise StatusError(500, "", error)  # upstream returns this error unwrapped
 
 
 def _no_account(pod: Document, namespace: str, name: str) -> StatusError:

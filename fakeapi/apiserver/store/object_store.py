@@ -167,7 +167,7 @@ class Store:
     def entries(self, kind: ResourceInfo, namespace: str = "", start: str = "") -> Sequence[Entry]:
         """Return the current entries in key order, of one namespace or all, from ``start`` on."""
         objects = self._table(kind).objects
-        return _span(objects, namespace, start) if len(objects) else ()
+        return _span(objects, namespace, start) if len(objects) else []
 
     def entries_at(
         self, kind: ResourceInfo, version: int, namespace: str = "", start: str = ""
