@@ -13,6 +13,8 @@ its level, so that an object with two fields, or an array with two items, counts
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -21,10 +23,10 @@ LEVELS: Final = 4
 """The number of levels that are counted apart."""
 
 _SLICE_BYTES: Final = 2**18
-_QUOTE, _BACKSLASH = b'"\\'
-_COUNTED: Final = np.zeros(256, bool)
-_COUNTED[list(b'"\\{}[],')] = True
-_STEP: Final = np.zeros(256, np.int64)
+_QUOTE: Final = ord('"')
+_IGNORED: Final = bytes(set(range(256)) - set(b'"{}[],'))
+_ESCAPE: Final = re.compile(rb"\\[\x00-\xff]")
+_STEP: Final = np.zeros(256, np.int8)
 _STEP[list(b"{[")] = 1
 _STEP[list(b"}]")] = -1
 
@@ -38,42 +40,34 @@ class ValueCounter:
     def __init__(self) -> None:
         self.levels = np.zeros(LEVELS + 2, np.int64)
         self._level = 0
-        self._inside_string = False
+        self._in_string = False
         self._escapes_next = False
 
-    def add(self, text: bytes | memoryview) -> None:
+    def add(self, text: bytes) -> None:
         """Count the values of the next slice."""
-        found = np.frombuffer(text, np.uint8)
-        places = np.flatnonzero(_COUNTED[found])
-        signs = found[places]
-        backslashes = signs == _BACKSLASH
-        if self._escapes_next or backslashes.any():
-            escaped = self._escaped(places[backslashes], len(found))
-            kept = ~(escaped[places] | backslashes)
-            signs = signs[kept]
+        signs = np.frombuffer(self._without_escapes(text).translate(None, _IGNORED), np.uint8)
+        if not len(signs):
+            return
         quotes = signs == _QUOTE
-        inside = (np.cumsum(quotes) + self._inside_string) & 1
-        self._inside_string = bool(inside[-1]) if len(inside) else self._inside_string
-        signs = signs[(inside == 0) & ~quotes]
-        steps = _STEP[signs]
-        levels = self._level + np.cumsum(steps)
+        in_string = (np.cumsum(quotes, dtype=np.uint8) + self._in_string) & 1
+        self._in_string = bool(in_string[-1])
+        steps = _STEP[signs[(in_string == 0) & ~quotes]]
+        levels = np.cumsum(steps, dtype=np.int32) + self._level
         self._level = levels[-1].item() if len(levels) else self._level
         values = np.clip(levels[steps >= 0], 0, LEVELS + 1)
         self.levels += np.bincount(values, minlength=LEVELS + 2)
 
-    def _escaped(self, backslashes: np.ndarray, size: int) -> np.ndarray:
-        """Return which bytes a backslash escapes: in a run, the second, the fourth, and so on."""
-        runs = np.append([-1] if self._escapes_next else [], backslashes).astype(np.int64)
-        numbers = np.arange(len(runs))
-        begins = np.diff(runs, prepend=-3) != 1
-        in_run = numbers - np.maximum.accumulate(np.where(begins, numbers, 0))
-        escaped = np.zeros(size + 1, bool)
-        escaped[runs[in_run % 2 == 0] + 1] = True
-        self._escapes_next = bool(escaped[size])
-        return escaped
+    def _without_escapes(self, text: bytes) -> bytes:
+        if text and self._escapes_next:
+            text, self._escapes_next = text[1:], False
+        if b"\\" not in text:
+            return text
+        text = _ESCAPE.sub(b"", text)
+        self._escapes_next = text.endswith(b"\\")
+        return text
 
 
-def slices(text: bytes) -> list[memoryview]:
-    """Cut a text into slices that take about a millisecond each."""
-    whole = memoryview(text)
-    return [whole[begin : begin + _SLICE_BYTES] for begin in range(0, len(whole), _SLICE_BYTES)]
+def slices(text: bytes) -> Iterator[bytes]:
+    """Yield slices of a text, each of which takes about a millisecond."""
+    for begin in range(0, len(text), _SLICE_BYTES):
+        yield text[begin : begin + _SLICE_BYTES]

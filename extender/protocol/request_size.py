@@ -58,7 +58,7 @@ def bounds_of_cluster(nodes: int, pods: int) -> RequestBounds:
 
     A level also has values that are neither nodes nor victims, such as the fields of the pod.
     """
-    return RequestBounds(2 * nodes + 1_000, 2 * pods + 100_000)
+    return RequestBounds(nodes * 5 // 4 + 1_000, pods * 5 // 4 + 100_000)
 
 
 def find_excess(text: bytes, levels: Sequence[tuple[int, str]]) -> Steps[str]:

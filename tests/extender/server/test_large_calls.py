@@ -56,22 +56,22 @@ TOO_LARGE: Final[dict[str, tuple[str, Any, str]]] = {
     "nodes": (
         "filter",
         {"Pod": POD, "Nodes": {"items": [{"metadata": {"name": "n"}}] * MANY}},
-        "ExtenderArgs: too many nodes; expected at most 1200",
+        "ExtenderArgs: too many nodes; expected at most 1125",
     ),
     "empty nodes": (
         "filter",
         {"Pod": POD, "Nodes": {"items": [{}] * MANY}},
-        "ExtenderArgs: too many nodes; expected at most 1200",
+        "ExtenderArgs: too many nodes; expected at most 1125",
     ),
     "names": (
         "filter",
         {"Pod": POD, "Nodes": None, "NodeNames": ["n"] * MANY},
-        "ExtenderArgs: too many node names; expected at most 1200",
+        "ExtenderArgs: too many node names; expected at most 1125",
     ),
     "names before the pod": (
         "filter",
         {"NodeNames": ["n"] * MANY, "Pod": POD},
-        "ExtenderArgs: too many node names; expected at most 1200",
+        "ExtenderArgs: too many node names; expected at most 1125",
     ),
     "fields": (
         "filter",
@@ -81,22 +81,22 @@ TOO_LARGE: Final[dict[str, tuple[str, Any, str]]] = {
     "offers": (
         "preempt",
         offers("NodeNameToMetaVictims", {f"n{n}": {"Pods": [VICTIM]} for n in range(MANY)}),
-        "ExtenderPreemptionArgs: too many nodes; expected at most 1200",
+        "ExtenderPreemptionArgs: too many nodes; expected at most 1125",
     ),
     "victims": (
         "preempt",
         offers("NodeNameToMetaVictims", {"node-1": {"Pods": [VICTIM] * MANY}}),
-        "ExtenderPreemptionArgs: too many victims; expected at most 100200",
+        "ExtenderPreemptionArgs: too many victims; expected at most 100125",
     ),
     "victims without pods": (
         "preempt",
         offers("NodeNameToVictims", {"node-1": {"Pods": [None] * MANY}}),
-        "ExtenderPreemptionArgs: too many victims; expected at most 100200",
+        "ExtenderPreemptionArgs: too many victims; expected at most 100125",
     ),
     "fields of nodes": (
         "preempt",
         offers("NodeNameToVictims", {"node-1": dict.fromkeys(map(str, range(MANY)), 1)}),
-        "ExtenderPreemptionArgs: too many fields of nodes; expected at most 4800",
+        "ExtenderPreemptionArgs: too many fields of nodes; expected at most 4500",
     ),
     "containers": (
         "filter",
@@ -129,11 +129,11 @@ async def test_a_call_larger_than_the_cluster_is_refused_in_one_line(
     assert await call(serve(), verb, body) == (400, f"reprieve: {problem}\n")
 
 
-@pytest.mark.parametrize("names", [1200, 1201])
+@pytest.mark.parametrize("names", [1125, 1126])
 async def test_a_call_may_have_nodes_that_the_watch_does_not_show_yet(names: int) -> None:
     body = filter_body(POD, *(f"node-{number}" for number in range(names)))
     status, _ = await call(serve(), "filter", body)
-    assert status == (200 if names == 1200 else 400)
+    assert status == (200 if names == 1125 else 400)
 
 
 async def test_a_large_call_of_nodes_is_answered_as_one_by_name() -> None:
