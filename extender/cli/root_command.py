@@ -56,6 +56,7 @@ from extender.observability.decision_log import DecisionLog
 from extender.protocol.verb_context import Search
 from extender.recording import command as recording
 from extender.secure_serving.dynamic_certificates import CertificateError
+from extender.secure_serving.open_files import require_open_files
 from extender.server.process import ServerProcess, run_server
 from extender.server.python_gc import limit_collections
 from extender.terminal.command_line import (
@@ -78,6 +79,7 @@ from extender.terminal.command_line import (
     stop_signal,
     usage_example,
 )
+from extender.terminal.loop_errors import log_loop_errors
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.kubernetes.releases import UnknownReleaseError, gate_warnings, release
@@ -280,6 +282,7 @@ def _serve_command(embed: StartEmbedded) -> Callable[..., None]:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
         if embedded is not None and settings.tls is not None:
             raise ConfigError("--embedded serves plain HTTP; expected no tls")
+        require_open_files(settings.limits.connections)
         asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
 
     return serve
@@ -292,6 +295,7 @@ async def _serve(
     embedded: str | None,
     embed: StartEmbedded,
 ) -> None:
+    log_loop_errors()
     async with AsyncExitStack() as stack:
         cluster: EmbeddedCluster | None = None
         transport: Transport

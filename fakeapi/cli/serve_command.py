@@ -19,8 +19,10 @@ import typer
 from extender.config.component_config import ConfigError
 from extender.controllers.process.controller_manager import UnknownComponentError
 from extender.kube.decoders.manifests import ManifestError, read_manifests
+from extender.secure_serving.open_files import MANY_FILES, raise_open_file_limit
 from extender.secure_serving.pem import MissingExtraError
 from extender.terminal.command_line import FeatureGatesOption, log_line, stop_signal
+from extender.terminal.loop_errors import log_loop_errors
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
@@ -229,6 +231,8 @@ def _read_service(text: str) -> tuple[str, str]:
 async def _serve(
     create: Callable[[], FakeCluster], files: list[str], faults: str, outputs: OutputFiles
 ) -> None:
+    raise_open_file_limit(MANY_FILES)
+    log_loop_errors()
     objects = [(file, read_manifests(file)) for file in files]
     cluster = create()
     for file, manifests in objects:

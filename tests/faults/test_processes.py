@@ -37,7 +37,7 @@ LATEST_MOMENT: Final = 2.5
 SHORT: Final = {
     "explain": "explain preempt --cluster {cluster} --pod {pod} -o json",
     "check-config": "check-config {config}",
-    "demo": "demo --speed 1000",
+    "demo": "demo --speed 10",
     "replay": "replay {recording} -o json",
     "validate": "validate workloadspread {spread}",
     "help": "--help",
