@@ -64,7 +64,8 @@ def list_or_watch(scope: RequestScope) -> Response | Watch:
 def create(scope: RequestScope) -> Response:
     """Create an object; the decoded body is kept while webhooks are called."""
     kind, request = scope.target.kind, scope.request
-    if scope.webhook_dispatcher is None:
+    dispatcher = scope.webhook_dispatcher
+    if dispatcher is None or not dispatcher.calls_webhooks:
         document, warnings = _draft(scope)
     else:
         draft = ("draft", kind, request.body)

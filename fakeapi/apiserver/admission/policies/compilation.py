@@ -40,20 +40,22 @@ VARIABLE_FUNCTION: Final = "policy_variable"
 OBJECTS: Final = ("object", "oldObject")
 INPUTS: Final = (*OBJECTS, "request", "namespaceObject", "authorizer")
 """The variables that are the same for all policies of a request."""
-MANAGED_FIELDS: Final = "managedFields"
+WHOLE: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyExpression:
     """An expression of a policy; ``compiled`` is the error if it cannot be compiled.
 
-    ``names`` are the inputs and the functions that it needs, and ``managedFields`` if it may see
-    those of an object.
+    ``names`` are the inputs and the functions that it needs. ``fields`` are the fields of objects
+    that it refers to: those of the object and, as ``metadata.labels``, those of its metadata;
+    ``*`` is the whole object.
     """
 
     source: str
     compiled: Expression | ExpressionError
     names: frozenset[str]
+    fields: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +70,39 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class CompiledPolicy:
-    """The expressions of a policy; ``annotations`` are those of its audit annotations."""
+    """The expressions of a policy; ``annotations`` are those of its audit annotations.
+
+    ``fields`` are the fields of objects that they refer to.
+    """
 
     conditions: tuple[PolicyExpression, ...]
     variables: Mapping[str, PolicyExpression]
     validations: tuple[Validation, ...]
     annotations: tuple[PolicyExpression, ...]
+    fields: frozenset[str]
 
 
 def compile_policy(spec: Object) -> CompiledPolicy:
     """Return the compiled expressions of a policy's spec."""
-    return CompiledPolicy(
-        conditions=tuple(_expression(c, "expression") for c in spec.get("matchConditions") or ()),
-        variables={
-            variable.get("name", ""): _expression(variable, "expression")
-            for variable in spec.get("variables") or ()
-        },
-        validations=tuple(_validation(each) for each in spec.get("validations") or ()),
-        annotations=tuple(
-            _expression(each, "valueExpression") for each in spec.get("auditAnnotations") or ()
-        ),
+    conditions = tuple(_expression(c, "expression") for c in spec.get("matchConditions") or ())
+    variables = {
+        variable.get("name", ""): _expression(variable, "expression")
+        for variable in spec.get("variables") or ()
+    }
+    validations = tuple(_validation(each) for each in spec.get("validations") or ())
+    annotations = tuple(
+        _expression(each, "valueExpression") for each in spec.get("auditAnnotations") or ()
     )
+    messages = (v.message_expression for v in validations if v.message_expression is not None)
+    every = (
+        *conditions,
+        *variables.values(),
+        *(v.expression for v in validations),
+        *messages,
+        *annotations,
+    )
+    fields = frozenset[str]().union(*(expression.fields for expression in every))
+    return CompiledPolicy(conditions, variables, validations, annotations, fields)
 
 
 def _validation(validation: Object) -> Validation:
@@ -110,24 +124,31 @@ def _expression(holder: Object, name: str) -> PolicyExpression:
     functions = {*known_functions(), *AUTHORIZER_FUNCTIONS, VARIABLE_FUNCTION}
     names = {function for function in functions if function.rpartition(".")[2] in texts}
     names |= texts.intersection(INPUTS)
+    return PolicyExpression(source, _compile(source), frozenset(names), _object_fields(source))
+
+
+def _object_fields(source: str) -> frozenset[str]:
     tokens = tokenize(source)
-    if any(_needs_managed_fields(tokens, index) for index in range(len(tokens))):
-        names.add(MANAGED_FIELDS)
-    return PolicyExpression(source, _compile(source), frozenset(names))
+    roots = (i for i, token in enumerate(tokens) if token.text in OBJECTS)
+    return frozenset(
+        _field_path(tokens, i) for i in roots if token_at(tokens, i - 1).text not in (".", ".?")
+    )
 
 
-def _needs_managed_fields(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a token refers to an object, its metadata or its managed fields."""
-    if tokens[index].text not in OBJECTS or token_at(tokens, index - 1).text == ".":
-        return False
-    for narrows in ("metadata", MANAGED_FIELDS):
-        mark, name = token_at(tokens, index + 1), token_at(tokens, index + 2)
-        if mark.text not in (".", ".?") or name.text == MANAGED_FIELDS:
-            return True
-        if name.text != narrows:
-            return False
-        index += 2
-    return True
+def _field_path(tokens: Sequence[Token], root: int) -> str:
+    """Return the first field of a reference to an object, or the first two, for its metadata."""
+    first = _selected(tokens, root)
+    if first != "metadata":
+        return first or WHOLE
+    second = _selected(tokens, root + 2)
+    return f"{first}.{second}" if second else first
+
+
+def _selected(tokens: Sequence[Token], index: int) -> str:
+    """Return the field that is selected from a token; "" if that is not a plain selection."""
+    mark, name, after = (token_at(tokens, index + 1 + i) for i in range(3))
+    plain = mark.text in (".", ".?") and name.kind == "name" and after.text != "("
+    return name.text if plain else ""
 
 
 def _compile(source: str) -> Expression | ExpressionError:

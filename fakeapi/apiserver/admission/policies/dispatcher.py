@@ -53,7 +53,10 @@ class PolicyDispatcher:
 
     def validate(self, attributes: AdmissionAttributes, warn: Callable[[str], None]) -> None:
         """Evaluate the policies for a request, and pass on warnings; raise StatusError."""
-        run = _Run(attributes, self._objects, self._versioned_objects, self._authorizer, warn)
+        fields = frozenset[str]().union(*(policy.program.fields for policy in self._policies))
+        run = _Run(
+            attributes, self._objects, self._versioned_objects, self._authorizer, warn, fields
+        )
         for policy in self._policies:
             run.apply(policy)
         run.finish()
@@ -69,7 +72,9 @@ class _Run:
         versioned_objects: VersionedObjects,
         authorizer: Authorizer,
         warn: Callable[[str], None],
+        fields: frozenset[str],
     ) -> None:
+        self._fields = fields
         self._attributes = attributes
         self._objects = objects
         self._versioned_objects = versioned_objects
@@ -149,6 +154,7 @@ class _Run:
                 self._versioned_objects,
                 self._objects,
                 self._authorizer,
+                self._fields,
             )
         return found
 

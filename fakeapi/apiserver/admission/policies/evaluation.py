@@ -2,8 +2,8 @@
 
 All policies of a request share the variables ``object``, ``oldObject``, ``request``,
 ``namespaceObject`` and ``authorizer``, which are converted for CEL when the first expression needs
-them; ``params`` and ``variables`` are those of one evaluation. Managed fields, often more than half
-of an object, are converted only for expressions that may see them.
+them; ``params`` and ``variables`` are those of one evaluation. Of objects, only the fields that the
+policies refer to are converted, since this takes longer than most evaluations.
 
 An expression that cannot be evaluated denies the request, or, with the failure policy Ignore, does
 not. A match condition that is false skips the policy.
@@ -24,9 +24,8 @@ from fakeapi.apiserver.admission.policies.authorizer import (
 )
 from fakeapi.apiserver.admission.policies.compilation import (
     INPUTS,
-    MANAGED_FIELDS,
-    OBJECTS,
     VARIABLE_FUNCTION,
+    WHOLE,
     CompiledPolicy,
     PolicyExpression,
     Validation,
@@ -76,7 +75,10 @@ class _PolicyError(Exception):
 
 
 class PolicyInput:
-    """The variables of a request, in the version of a matched resource."""
+    """The variables of a request, in the version of a matched resource.
+
+    ``fields`` are the fields of objects that its policies refer to.
+    """
 
     def __init__(
         self,
@@ -85,7 +87,9 @@ class PolicyInput:
         versioned_objects: VersionedObjects,
         objects: ObjectReader,
         authorizer: Authorizer,
+        fields: frozenset[str],
     ) -> None:
+        self._fields = fields
         self._resource, self._attributes = resource, attributes
         self._versioned_objects = versioned_objects
         self._objects = objects
@@ -150,13 +154,11 @@ class PolicyInput:
 
     def _add(self, names: frozenset[str]) -> None:
         """Add the variables and functions of these names to the context."""
-        if MANAGED_FIELDS in names:
-            names |= self._known.intersection(OBJECTS)  # they are converted again, as a whole
         self._known |= names
         for name in names:
             if name in INPUTS:
                 self._context.add_variable(name, self._input(name))
-            elif name != MANAGED_FIELDS:
+            else:
                 self._context.add_function(name, self._function(name))
 
     def _function(self, name: str) -> Callable[..., Any]:
@@ -179,10 +181,19 @@ class PolicyInput:
         document = attributes.object if name == "object" else attributes.old
         kind = object_kind(self._resource, attributes)
         found = self._versioned_objects.to_version(kind, attributes.kind, document)
-        if found is None or MANAGED_FIELDS in self._known:
-            return found
-        metadata = {k: v for k, v in found["metadata"].items() if k != MANAGED_FIELDS}
-        return {**found, "metadata": metadata}
+        return None if found is None else self._visible(found)
+
+    def _visible(self, document: Document) -> Document:
+        """Return the fields of an object that policies refer to."""
+        if WHOLE in self._fields:
+            return document
+        visible = {name: value for name, value in document.items() if name in self._fields}
+        prefix = "metadata."
+        names = {f.removeprefix(prefix) for f in self._fields if f.startswith(prefix)}
+        if names and "metadata" not in visible:
+            metadata = document["metadata"]
+            visible["metadata"] = {name: metadata[name] for name in names if name in metadata}
+        return visible
 
     def _namespace_object(self) -> Document | None:
         """Return the namespace of the object, if it has one, without fields that are hidden."""

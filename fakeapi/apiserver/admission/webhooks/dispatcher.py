@@ -125,6 +125,11 @@ class WebhookDispatcher:
         self._versioned_objects = versioned_objects
 
     @property
+    def calls_webhooks(self) -> bool:
+        """Whether webhooks are configured, so that the request may be suspended."""
+        return self._webhooks.any
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings of all webhooks, truncated."""
         return truncate_warnings(self._warnings)
@@ -193,7 +198,8 @@ class WebhookDispatcher:
     def _validate(self, hooks: Sequence[Webhook], attributes: AdmissionAttributes) -> None:
         if self._policies is not None:
             self._policies(attributes, self._warnings.append)
-        self._call_validating(hooks, attributes)
+        if hooks:
+            self._call_validating(hooks, attributes)
 
     def admit_and_validate(
         self, kind: ResourceInfo, document: Document, old: Document | None = None

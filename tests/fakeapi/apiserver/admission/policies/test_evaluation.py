@@ -194,3 +194,27 @@ def bound(role_name: str, subject: dict[str, str], name: str = "") -> dict[str, 
         "roleRef": reference,
         "subjects": [{"namespace": "default", **subject} if subject["kind"] != "User" else subject],
     }
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "object.metadata.managedFields[0].manager == 'me'",
+        "'managedFields' in object.metadata",
+        "object.all(key, key != 'spec')",
+        "object.size() > 3",
+        "object != oldObject",
+        "object['data']['a'] == 'x'",
+        "object.kind == 'ConfigMap' && object.apiVersion == 'v1'",
+        "variables.whole.data.a == 'x' && object.metadata.name == 'a'",
+        "!has(object.spec) && !has(object.metadata.labels) && has(object.data)",
+        "object.?metadata.?labels.hasValue() == false",
+    ],
+)
+def test_policies_see_the_fields_that_they_refer_to(
+    ask: Ask, enforce: Enforce, expression: str
+) -> None:
+    declared = variables(whole="object") if "variables" in expression else []
+    enforce("object.metadata.name != ''", name="other")
+    enforce(expression, variables=declared)
+    assert ask("POST", MAPS, named("a", a="x"), fieldManager="me")[0] == 201
