@@ -16,7 +16,7 @@ LOCKED := $(INSTALL) --require-hashes --requirement requirements
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz faults e2e image manifests conformance conformance-all differential check docs audit requirements bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e image manifests conformance conformance-all differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -34,6 +34,12 @@ test-all: test test-slow  ## run all tests
 
 fuzz: $(INSTALLED)  ## compare both engines on 22,500 random clusters
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/preemption/test_agreement.py
+
+FUZZ_SECONDS := 3600
+FUZZ_SEED := 1
+
+fuzz-hostile: $(INSTALLED)  ## send hostile inputs of all kinds for an hour; FUZZ_SECONDS=120, FUZZ_SEED=2
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 SEEDS := 100
 

@@ -32,8 +32,10 @@ class StrictRequestHandler(web.RequestHandler):
     ) -> web.StreamResponse:
         """Return an error response of one line for invalid HTTP; log it and close the connection.
 
-        Raise ConnectionError if a response has begun already.
+        Raise ConnectionError if the client is gone, or a response has begun already.
         """
+        if isinstance(exc, ConnectionError):  # the client is gone
+            raise exc
         problem = _problem(exc, message or HTTPStatus(status).phrase)
         cause = exc if message is None else None  # without a message it is an internal error
         structlog.get_logger().warning("refused", status=status, problem=problem, exc_info=cause)

@@ -116,6 +116,13 @@ def epoch_seconds(timestamp: Any) -> int | None:
 
 def check_type(kind: ResourceInfo, document: Mapping[str, Any]) -> None:
     """Check that a document has the given kind and version; raise StatusError (400, 422)."""
+    for field in ("apiVersion", "kind"):
+        if not isinstance(document.get(field) or "", str):
+            found = _json_type(document[field])
+            raise bad_request(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                f"{found} into Go struct field .{field} of type string"
+            )
     api_version = document.get("apiVersion") or kind.api_version
     if kind.custom is not None:
         _check_custom_type(kind, kind.custom, api_version, document)
@@ -178,8 +185,12 @@ def _check_custom_type(
     raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {detail}')
 
 
+def _json_type(value: Any) -> str:
+    return next(name for python_type, name in _JSON_TYPES if isinstance(value, python_type))
+
+
 def _type_mismatch(kind: ResourceInfo, value: Any, where: str, go_type: str) -> Exception:
-    json_type = next(name for python_type, name in _JSON_TYPES if isinstance(value, python_type))
+    json_type = _json_type(value)
     return bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: '
         f"cannot unmarshal {json_type} into Go struct field {kind.kind}.{where} of type {go_type}"

@@ -318,7 +318,7 @@ def _open_stream(http: web.BaseRequest, feed: WatchPump) -> WatchStream | Respon
 
 
 async def _read_request(http: web.BaseRequest, user: User, seconds: float) -> Request:
-    """Read the whole request; raises StatusError (413, 504)."""
+    """Read the whole request; raises StatusError (400, 413, 504)."""
     managing = http.path.startswith(PREFIX)
     limit = MAX_MANAGEMENT_BODY_BYTES if managing else MAX_BODY_BYTES
     body = await _read_body(http, limit, seconds) if http.can_read_body else b""
@@ -348,4 +348,6 @@ async def _read_body(http: web.BaseRequest, limit: int, seconds: float) -> bytes
                     raise too_large_body(limit)
     except TimeoutError:
         raise request_timeout() from None
+    except web.RequestPayloadError:
+        raise StatusError(400, "BadRequest", "the body is not valid HTTP") from None
     return bytes(body)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any, Final
 
 import orjson
@@ -39,6 +40,7 @@ from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import StatusError, bad_request, unsupported_media_type
 from fakeapi.apiserver.wire.http_messages import JSON, PROTOBUF, Request
 from fakeapi.apiserver.wire.protobuf import read_protobuf
+from policies.kubernetes.integers import INT64_MAX, UINT64_MAX
 
 YAML: Final = "application/yaml"
 MAX_DEPTH: Final = 200
@@ -149,15 +151,22 @@ def _scalar(event: ScalarEvent) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _integer(text: str) -> int | float:
+def _integer(text: str) -> int | float | str:
+    """Return an integer of 64 bits; a float if it is larger, and the text if it is infinite."""
     sign, digits = (-1, text[1:]) if text[0] == "-" else (1, text.lstrip("+"))
     digits = digits.replace("_", "")
     bases = {"0b": 2, "0o": 8, "0x": 16}
     base = bases.get(digits[:2].lower(), 8 if len(digits) > 1 and digits[0] == "0" else 10)
     try:
-        return sign * int(digits, base)
-    except ValueError:  # 089 is not an octal number
-        return float(text.replace("_", ""))
+        number = sign * int(digits, base)
+        if -INT64_MAX - 1 <= number <= UINT64_MAX:
+            return number
+    except ValueError:  # 089 is not an octal number; 4,301 digits are too many
+        pass
+    if base not in (8, 10):
+        return text
+    value = float(text.replace("_", ""))
+    return value if isfinite(value) else text
 
 
 def _map_key(key: Any) -> str:

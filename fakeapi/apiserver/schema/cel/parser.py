@@ -13,6 +13,7 @@ https://github.com/google/cel-spec/wiki/proposal-246.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -99,6 +100,8 @@ class _Engine:
     """The CEL library; it is imported when it is first used."""
 
     def __getattr__(self, name: str) -> Any:
+        # The library logs each error of a function that it returns as an error, too.
+        logging.getLogger("cel").setLevel(logging.CRITICAL)
         found = getattr(import_module("cel"), name)
         setattr(self, name, found)
         return found

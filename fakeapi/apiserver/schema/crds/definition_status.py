@@ -64,8 +64,9 @@ def record_stored_version(definition: Document) -> None:
     status = definition.setdefault("status", {})
     stored = list(status.get("storedVersions") or ())
     for version in (definition.get("spec") or {}).get("versions") or ():
-        if version.get("storage") and version["name"] not in stored:
-            stored.append(version["name"])
+        name = version.get("name") or ""  # without one it is invalid, which is found later
+        if version.get("storage") and name not in stored:
+            stored.append(name)
     status["storedVersions"] = stored
 
 

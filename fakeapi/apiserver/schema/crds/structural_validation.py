@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from fakeapi.apiserver.schema.cel.compilation import ExpressionError
 from fakeapi.apiserver.schema.cel.evaluation import collect_causes, value_walk
+from fakeapi.apiserver.schema.cel.field_references import FieldPathError
 from fakeapi.apiserver.schema.cel.parser import is_installed
 from fakeapi.apiserver.schema.structural.embedded_objects import (
     decode_embedded,
@@ -253,7 +254,7 @@ def _own_errors(node: SchemaNode, path: str) -> Iterator[Cause]:
     if not causes and is_installed():
         try:
             yield from collect_causes(value_walk(node), node.default, node.default, path)
-        except ExpressionError:
+        except (ExpressionError, FieldPathError):
             return  # reported for the rule itself
 
 

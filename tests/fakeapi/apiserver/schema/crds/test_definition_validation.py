@@ -14,9 +14,11 @@ from tests.builders.definitions import (
     NAME,
     SCALE,
     TEXT,
+    WIDGETS,
     definition,
     record,
     version,
+    widget,
 )
 from tests.fakeapi.api_requests import Ask, Define
 
@@ -256,6 +258,30 @@ def test_unknown_fields_of_schemas_are_reported(ask: Ask) -> None:
     assert status == 400
     path = "spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.sizes.items.minimun"
     assert f'unknown field "{path}"' in answer["message"]
+
+
+def test_a_storage_version_needs_a_name(ask: Ask) -> None:
+    made = definition(versions=[version("", storage=True)])
+    del made["spec"]["versions"][0]["name"]
+    status, answer = ask("POST", DEFINITIONS, made)
+    assert status == 422
+    assert "spec.versions[0].name" in {cause["field"] for cause in answer["details"]["causes"]}
+
+
+def test_a_rule_with_an_invalid_field_path_is_refused_in_a_schema_with_a_default(ask: Ask) -> None:
+    rules = [{"rule": "true", "fieldPath": " "}]
+    made = of_spec(size={**INTEGER, "default": 3, "x-kubernetes-validations": rules})
+    status, answer = ask("POST", DEFINITIONS, made)
+    assert status == 422
+    assert "must be a valid path" in answer["message"]
+
+
+@pytest.mark.parametrize("field", ["apiVersion", "kind"])
+def test_a_type_that_is_no_text_is_refused(ask: Ask, define: Define, field: str) -> None:
+    define()
+    status, answer = ask("POST", WIDGETS, {**widget(), field: {"a": 1}})
+    assert status == 400
+    assert f"cannot unmarshal object into Go struct field .{field}" in answer["message"]
 
 
 @pytest.mark.parametrize("items", [3, "x"])
