@@ -16,7 +16,7 @@ LOCKED := $(INSTALL) --require-hashes --requirement requirements
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e image manifests conformance conformance-all differential check docs audit requirements bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e image dist manifests conformance conformance-all differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -57,6 +57,10 @@ image: $(IMAGE)  ## build the image into dist/image.tar; without a container eng
 
 $(IMAGE): $(IMAGE_FILES)
 	deploy/docker/build $@
+
+# The same bytes in every run on the same commit; of the image, on the same base.
+dist: $(CLIENTS) $(IMAGE)  ## write the release to dist/: wheel, sources, chart, image, bill of materials, digests
+	$(BIN)/python -m tests.deploy.distribution dist
 
 manifests: $(CLIENTS) conformance $(IMAGE)  ## render, apply and run the contents of deploy/, in the image; needs root
 	$(BIN)/pytest --timeout 600 tests/deploy
@@ -151,4 +155,4 @@ requirements:  ## write the hashes of all packages of constraints.txt to require
 	$(LOCK) --output-file deploy/docker/requirements.txt deploy/docker/requirements.in
 
 clean:
-	rm -rf .venv .venv-* build policies/kubernetes/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results load-results site
+	rm -rf .venv .venv-* build dist policies/kubernetes/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results load-results site
