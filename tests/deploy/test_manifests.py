@@ -102,6 +102,34 @@ def test_helm_installs_upgrades_and_leaves_nothing(net: Network, tmp_path: Path)
         assert names(there) == []
 
 
+OPEN: Final = {
+    "The port is open to the whole cluster.": {
+        "networkPolicy": {"schedulerCIDRs": ["10.0.0.0/28"]}
+    },
+    "Every client that reaches the port is served.": {"tls": {"clients": {"verify": True}}},
+    "The image is named by a tag, which can be moved.": {
+        "image": {"digest": f"sha256:{'0' * 64}"},
+    },
+}
+
+
+def test_the_notes_name_every_default_that_stays_open(net: Network, tmp_path: Path) -> None:
+    with cluster(net, tmp_path / "cluster", definitions()) as there:
+        place = ("reprieve", str(CHART), "-n", SYSTEM)
+        there.helm("install", *place)
+        assert open_defaults(there) == list(OPEN)
+        for line, values in OPEN.items():
+            file = tmp_path / "values.json"
+            file.write_text(json.dumps(values))
+            there.helm("upgrade", *place, "-f", str(file))
+            assert open_defaults(there) == [each for each in OPEN if each != line]
+
+
+def open_defaults(there: Cluster) -> list[str]:
+    notes = there.helm("get", "notes", "reprieve", "-n", SYSTEM)
+    return [line for line in OPEN if line in notes]
+
+
 def test_an_existing_service_keeps_its_address(net: Network, tmp_path: Path) -> None:
     with cluster(net, tmp_path / "cluster", definitions()) as there:
         place = ("reprieve", str(CHART), "-n", SYSTEM)
