@@ -57,22 +57,32 @@ def is_charged(write: QuotaWrite) -> bool:
     return write.evaluator.on_update(write.subresource, write.object, write.old)
 
 
-def new_usage(quota: Object, write: QuotaWrite) -> ResourceList | None:
-    """Return the usage of a quota after a write; None if it does not change.
+def is_counted(quota: Object, write: QuotaWrite) -> bool:
+    """Return whether a quota counts an object that is written.
 
-    Raise QuotaExceededError if the write does not fit.
+    Raise QuotaExceededError if it cannot: the object does not specify what is counted, or the quota
+    has no usage yet.
     """
-    hard = read_resource_list(section(quota, "status", "hard"))
-    names = [name for name in hard if write.evaluator.affects(name)]
+    names = [n for n in section(quota, "status", "hard") if write.evaluator.affects(n)]
     if not names or not matches(quota, write.evaluator, write.object):
-        return None
+        return False
     name = section(quota, "metadata").get("name", "")
     if missing := write.evaluator.missing(write.object, names):
         raise QuotaExceededError(f"failed quota: {name}: {missing}")
-    used = read_resource_list(section(quota, "status", "used"))
-    if not used.keys() >= set(names):
+    if not section(quota, "status", "used").keys() >= set(names):
         unknown = ",".join(sorted(names))
         raise QuotaExceededError(f"status unknown for quota: {name}, resources: {unknown}")
+    return True
+
+
+def new_usage(quota: Object, write: QuotaWrite) -> ResourceList | None:
+    """Return the usage of a quota that counts an object after a write; None if it is the same.
+
+    Raise QuotaExceededError if the write does not fit.
+    """
+    name = section(quota, "metadata").get("name", "")
+    hard = read_resource_list(section(quota, "status", "hard"))
+    used = read_resource_list(section(quota, "status", "used"))
     added = only(_added_usage(quota, write), hard)
     if not added:
         return None

@@ -10,13 +10,19 @@ Source: k8s.io/apiserver/pkg/admission/plugin/resourcequota, v1.37.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.store.object_store import Document, Entry
 from fakeapi.apiserver.wire.errors import forbidden
-from fakeapi.quota.accounting import QuotaExceededError, QuotaWrite, is_charged, new_usage
+from fakeapi.quota.accounting import (
+    QuotaExceededError,
+    QuotaWrite,
+    is_charged,
+    is_counted,
+    new_usage,
+)
 from fakeapi.quota.evaluators import evaluator_of
 from fakeapi.quota.resource_list import Object, ResourceList, written
 
@@ -52,14 +58,16 @@ def charges_of(
     write = QuotaWrite(evaluator, subresource, document, old, now)
     if not is_charged(write):
         return []
-    charges = []
-    for entry in quotas:
-        quota = entry.document()
-        try:
-            used = new_usage(quota, write)
-        except QuotaExceededError as error:
-            raise forbidden(kind, document["metadata"].get("name", ""), str(error)) from None
+    try:
+        return list(_charges([entry.document() for entry in quotas], write))
+    except QuotaExceededError as error:
+        raise forbidden(kind, document["metadata"].get("name", ""), str(error)) from None
+
+
+def _charges(quotas: Iterable[Document], write: QuotaWrite) -> Iterator[QuotaCharge]:
+    counting = [quota for quota in quotas if is_counted(quota, write)]
+    for quota in counting:
+        used = new_usage(quota, write)
         if used is not None:
             metadata = quota["metadata"]
-            charges.append(QuotaCharge(metadata["namespace"], metadata["name"], used))
-    return charges
+            yield QuotaCharge(metadata["namespace"], metadata["name"], used)

@@ -73,6 +73,18 @@ def test_a_pod_that_cannot_be_counted_is_refused(
     assert (status, refusal["message"]) == (403, f'pods "p" is forbidden: {detail}')
 
 
+def test_a_write_that_a_quota_refuses_is_charged_to_none(ask: Ask) -> None:
+    limit(ask, {"pods": "5"})
+    other = {"metadata": {"name": "z"}, "spec": {"hard": {"pods": "0"}}}
+    ask("POST", QUOTAS, other)
+    status = {"hard": {"pods": "0"}, "used": {"pods": "0"}}
+    ask("PUT", f"{QUOTAS}/z/status", {**other, "status": status})
+    assert ask("POST", PODS, sized())[1]["message"] == (
+        'pods "p" is forbidden: exceeded quota: z, requested: pods=1, used: pods=0, limited: pods=0'
+    )
+    assert usage(ask) == {"pods": "0"}
+
+
 def test_a_pod_with_a_generated_name_is_refused_by_that_name(ask: Ask) -> None:
     limit(ask, {"pods": "0"})
     pod = pod_request()
