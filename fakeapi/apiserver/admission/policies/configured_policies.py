@@ -1,7 +1,8 @@
 """The policies of a store with their bindings, as they are matched and evaluated.
 
-They are read again after each write of a policy or a binding. A policy whose resourceVersion is
-unchanged is not compiled again. The modules that evaluate CEL are imported with the first policy.
+They are read again after each write of a policy or a binding. A policy that is unchanged is not
+compiled again; its resourceVersion does not show that, since a store may be restored from another
+one. The modules that evaluate CEL are imported with the first policy.
 
 Source: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_source.go.
 """
@@ -83,7 +84,7 @@ class ValidatingPolicies:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._read: Sequence[Policy] | None = None
-        self._compiled: dict[str, tuple[int, CompiledPolicy]] = {}
+        self._compiled: dict[bytes, CompiledPolicy] = {}
         self._candidates: dict[tuple[ResourceRegistry, ResourceInfo, str], Sequence[Policy]] = {}
         for kind in (VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS):
             store.listen(kind, self._forget)
@@ -128,12 +129,15 @@ class ValidatingPolicies:
                 bindings.setdefault(spec.get("policyName", ""), []).append(
                     _binding(entry.key, spec)
                 )
-        specs = ((entry, _spec(VALIDATING_POLICIES, entry)) for entry in entries)
-        return [
-            self._policy(entry, spec, tuple(bindings.get(entry.key, ())))
-            for entry, spec in specs
-            if spec is not None and (entry.key in bindings or spec.get("paramKind"))
-        ]
+        found, compiled = list[Policy](), {}
+        for entry in entries:
+            spec = _spec(VALIDATING_POLICIES, entry)
+            if spec is not None and (entry.key in bindings or spec.get("paramKind")):
+                policy = self._policy(entry, spec, tuple(bindings.get(entry.key, ())))
+                compiled[entry.raw] = policy.program
+                found.append(policy)
+        self._compiled = compiled
+        return found
 
     def _policy(self, entry: Entry, spec: Object, bindings: tuple[PolicyBinding, ...]) -> Policy:
         kind = spec.get("paramKind")
@@ -149,11 +153,8 @@ class ValidatingPolicies:
     def _program(self, entry: Entry, spec: Object) -> CompiledPolicy:
         from fakeapi.apiserver.admission.policies.compilation import compile_policy
 
-        version, program = self._compiled.get(entry.key, (0, None))
-        if program is None or version != entry.version:
-            program = compile_policy(spec)
-            self._compiled[entry.key] = entry.version, program
-        return program
+        program = self._compiled.get(entry.raw)
+        return compile_policy(spec) if program is None else program
 
 
 def _is_excluded(resource: ResourceInfo, subresource: str) -> bool:

@@ -171,6 +171,19 @@ def test_changes_of_policies_and_bindings_take_effect_immediately(
     assert ask("POST", MAPS, named("b"))[0] == 201
 
 
+def test_a_store_that_is_restored_has_its_own_policies(
+    api: Api, ask: Ask, enforce: Enforce
+) -> None:
+    enforce("object.metadata.name != 'a'")
+    saved = api.store.fork()
+    ask("PATCH", f"{POLICIES}/rule", {"spec": {"validations": [validation("true")]}})
+    assert ask("POST", MAPS, named("a"), dryRun="All")[0] == 201
+    api.store.restore(saved)
+    assert ask("POST", MAPS, named("a"))[0] == 422
+    api.reset()
+    assert ask("POST", MAPS, named("a"))[0] == 201
+
+
 def test_policies_cannot_block_policies_webhooks_and_reviews(ask: Ask, enforce: Enforce) -> None:
     enforce("false", matchConstraints=matching("*/*"))
     assert ask("POST", POLICIES, policy("more", validation("true")))[0] == 201
