@@ -184,6 +184,23 @@ CERTIFICATES: Final = Row(
     "tests/faults/test_certificates.py",
     "as promised",
 )
+LARGE_BODY: Final = Row(
+    "bodies with far more nodes, names, offers, victims or fields than the cluster has",
+    "400 and one line before they are decoded; the next call is answered",
+    20,
+    "bodies",
+    "tests/faults/test_large_bodies.py",
+    "found and mended: decoding took up to 55 s of processor time, in which nothing else was "
+    "answered",
+)
+INVENTED: Final = Row(
+    "preempt calls for pods that the API server does not have, or has otherwise",
+    "they are answered, and no other decision counts them",
+    100,
+    "series of 8 calls",
+    "tests/faults/test_invented_pods.py",
+    "found and mended: four of them kept an honest pod from every node for `promiseSeconds`",
+)
 _E2E = "tests/e2e/faults"
 _LOAD = "while four callers never pause"
 KILLED: Final = Row(
