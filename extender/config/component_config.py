@@ -23,7 +23,8 @@ A configuration; every field is optional and has this default::
       allowedClientNames: []  # by default all clients that clientCA certifies
     allowPlainHTTP: false     # on addresses other than loopback
     limits:
-      connections: 256        # concurrent calls; connections are limited to twice as many
+      connections: 256        # concurrent calls; connections are limited to twice as many, and
+                              # serve needs 64 open files more than that
       headerKiB: 32
       headerSeconds: 10       # from the first byte of a request, or of a TLS handshake
       bodySeconds: 30
