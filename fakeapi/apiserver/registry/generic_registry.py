@@ -54,7 +54,12 @@ from fakeapi.apiserver.registry.update_checks import check_namespace, check_uid,
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import validate_custom_resource
 from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.dry_run import DryRunStore, ObjectReader
-from fakeapi.apiserver.store.object_store import AlreadyExistsError, Document, Entry
+from fakeapi.apiserver.store.object_store import (
+    AlreadyExistsError,
+    Document,
+    Entry,
+    VersionSetError,
+)
 from fakeapi.apiserver.validation.immutable_fields import immutable_field_changes
 from fakeapi.apiserver.validation.object_validation import validate_object, validate_subresource
 from fakeapi.apiserver.wire.errors import (
@@ -161,8 +166,6 @@ class Registry:
         """
         kind = target.kind
         metadata = check_document(kind, document)
-        if metadata.pop("resourceVersion", "").strip("0").isdecimal():
-            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         check_namespace(target.kind, target.namespace, metadata)
         apply_defaults(kind, document)
         set_name_label(kind, metadata)
@@ -201,6 +204,7 @@ class Registry:
         if creates and self.store.get(target.kind, target.key) is None:
             check_url_name(target.name, metadata)
             check_uid(target.kind, target.namespace, target.name, metadata, "")
+            metadata.pop("resourceVersion", None)
             self._check_create()
             return self.create(target, document)
         if metadata.get("uid"):
@@ -345,6 +349,9 @@ class Registry:
     def _create(self, target: Target, document: Document) -> Entry:
         try:
             return self.store.create(target.kind, target.key, document)
+        except VersionSetError:
+            message = "resourceVersion should not be set on objects to be created"
+            raise StatusError(500, "", message) from None
         except AlreadyExistsError:
             error = already_exists(target.kind, target.name)
             if "deletionTimestamp" in self.get(target).document()["metadata"]:

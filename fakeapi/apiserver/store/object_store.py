@@ -56,6 +56,10 @@ class AlreadyExistsError(StoreError):
     """The key of a create is in use."""
 
 
+class VersionSetError(StoreError):
+    """A document to be created has a version already."""
+
+
 class ConflictError(StoreError):
     """A write is based on a version that is not the newest."""
 
@@ -185,7 +189,12 @@ class Store:
         return _span(objects, namespace, start)
 
     def create(self, kind: ResourceInfo, key: str, document: Document) -> Entry:
-        """Store a new object; takes ownership of ``document``. Raises AlreadyExistsError."""
+        """Store a new object; takes ownership of ``document``.
+
+        A version that is not a number is ignored. Raises VersionSetError, AlreadyExistsError.
+        """
+        if document["metadata"].pop("resourceVersion", "").strip("0").isdecimal():
+            raise VersionSetError(key)
         table = self._table(kind)
         if table.objects.get(key) is not None:
             raise AlreadyExistsError(key)

@@ -91,7 +91,10 @@ class VersionedStore:
         return self._store.listen(kind, wake)
 
     def create(self, kind: ResourceInfo, key: str, document: Document) -> Entry:
-        """Store a new object; takes ownership of ``document``. Raise AlreadyExistsError."""
+        """Store a new object; takes ownership of ``document``.
+
+        Raise VersionSetError, AlreadyExistsError.
+        """
         stored = self.stored(kind)
         if kind.custom is None or stored is kind:
             return self._store.create(kind, key, document)

@@ -8,7 +8,7 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from tests.builders import controller_spec, pod_request, pod_spec
-from tests.fakeapi.api_requests import BUDGETS, NAMESPACES, NODES, PODS, SETS, Ask
+from tests.fakeapi.api_requests import BUDGETS, MAPS, NAMESPACES, NODES, PODS, SETS, Ask
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
@@ -76,7 +76,13 @@ def test_names_are_generated_and_differ(ask: Ask) -> None:
             "the namespace of the provided object does not match",
         ),
         (
-            {"metadata": {"name": "p", "resourceVersion": "12"}},
+            {"metadata": {"name": "P", "resourceVersion": "12"}},
+            422,
+            "Invalid",
+            'metadata.name: Invalid value: "P"',
+        ),
+        (
+            {**pod_request("p"), "metadata": {"name": "p", "resourceVersion": "12"}},
             500,
             None,
             "resourceVersion should not be set on objects to be created",
@@ -92,6 +98,18 @@ def test_a_create_that_breaks_a_rule_is_refused_and_stores_nothing(
     assert (code, answer.get("reason")) == (status, reason)
     assert message in answer["message"]
     assert api.store.version == before
+
+
+def test_a_dry_run_of_a_create_ignores_the_resource_version(ask: Ask) -> None:
+    body = {"metadata": {"name": "a", "resourceVersion": "12"}}
+    assert ask("POST", MAPS, body, dryRun="All")[0] == 201
+    assert ask("POST", MAPS, body)[0] == 500
+
+
+def test_a_replacement_that_creates_ignores_the_resource_version(ask: Ask) -> None:
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    body = {"metadata": {"name": "a", "resourceVersion": "12"}}
+    assert ask("PUT", f"{leases}/a", body)[0] == 201
 
 
 def test_a_resource_version_that_is_no_number_is_ignored_on_create(ask: Ask) -> None:
