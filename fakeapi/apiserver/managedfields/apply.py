@@ -43,7 +43,6 @@ from fakeapi.apiserver.managedfields.field_set import (
     intersection,
     item_element,
     paths,
-    recursive_difference,
     union,
 )
 from fakeapi.apiserver.managedfields.merge import merge, prune, without_nulls
@@ -51,11 +50,11 @@ from fakeapi.apiserver.managedfields.typed_value import field_type, to_field_set
 from fakeapi.apiserver.managedfields.update import (
     FieldManager,
     compare_versions,
-    reset_fields,
     stored_owners,
     strip,
     take_from_others,
     update_owners,
+    writable_fields,
 )
 from fakeapi.apiserver.wire.errors import Cause, StatusError, bad_request
 
@@ -212,9 +211,8 @@ def _apply(
     owners, writer = by
     shape, version = schema_of(kind), kind.api_version
     owner = Owner(writer.manager, APPLY, subresource=writer.subresource)
-    resets = reset_fields(kind, writer.subresource)
     last = owners.get(owner, OwnedFields(EMPTY, version))
-    claimed = recursive_difference(to_field_set(shape, config.document), resets)
+    claimed = writable_fields(kind, writer.subresource, to_field_set(shape, config.document))
     merged = merge(shape, live, config.document)
     now = {**owners, owner: OwnedFields(claimed, version, writer.time)}
     if last.version == version:

@@ -12,7 +12,7 @@ Source: sigs.k8s.io/structured-merge-diff/typed/compare.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,7 +24,6 @@ from fakeapi.apiserver.managedfields.field_set import (
     FieldSet,
     field_element,
     item_element,
-    recursive_difference,
     union,
 )
 from fakeapi.apiserver.managedfields.typed_value import (
@@ -49,13 +48,9 @@ class FieldSetComparison:
         """The fields that have a new value."""
         return union(self.modified, self.added)
 
-    def ignoring(self, fields: FieldSet) -> FieldSetComparison:
-        """Return the comparison without the fields at or below some paths."""
-        return FieldSetComparison(
-            recursive_difference(self.removed, fields),
-            recursive_difference(self.modified, fields),
-            recursive_difference(self.added, fields),
-        )
+    def filtered(self, keep: Callable[[FieldSet], FieldSet]) -> FieldSetComparison:
+        """Return the comparison of the fields that a function keeps."""
+        return FieldSetComparison(keep(self.removed), keep(self.modified), keep(self.added))
 
 
 _SAME: Final = FieldSetComparison()

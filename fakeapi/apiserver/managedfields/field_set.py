@@ -147,6 +147,10 @@ LEAF: Final[FieldSet] = {}
 EMPTY: Final[FieldSet] = {}
 
 Path = tuple[str, ...]
+FieldPattern = Mapping[str, "FieldPattern"]
+"""Elements (or ``ANY``) and the patterns below them; {} matches everything."""
+
+ANY: Final = "*"
 
 
 def is_member(node: FieldSet) -> bool:
@@ -192,6 +196,11 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
 def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
     """Return the members of the first set that are not at or below a path of the second."""
     return (_recursive_difference(one, other) or EMPTY) if one and other else one
+
+
+def matching(fields: FieldSet, pattern: FieldPattern) -> FieldSet:
+    """Return the members of the set on the way to the ends of a pattern, and all below them."""
+    return _matching(fields, pattern) or EMPTY
 
 
 def contains(fields: FieldSet, path: Path) -> bool:
@@ -284,6 +293,17 @@ def _recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 def _without_below(below: FieldSet, other: FieldSet) -> FieldSet | None:
     return None if is_member(other) else _recursive_difference(below, other)
+
+
+def _matching(node: FieldSet, pattern: FieldPattern) -> FieldSet | None:
+    if not pattern:
+        return node
+    kept = {
+        key: _matching(below, pattern.get(key) or pattern.get(ANY) or {})
+        for key, below in node.items()
+        if key in pattern or ANY in pattern
+    }
+    return _node(_kept(kept), member=is_member(node))
 
 
 def _kept(children: Mapping[str, FieldSet | None]) -> FieldSet:

@@ -32,11 +32,15 @@ from fakeapi.apiserver.managedfields.entries import (
     write_entries,
 )
 from fakeapi.apiserver.managedfields.field_set import (
+    ANY,
     EMPTY,
+    FieldPattern,
     FieldSet,
     Path,
     difference,
     intersection,
+    matching,
+    recursive_difference,
     set_of,
     union,
 )
@@ -68,6 +72,27 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[Path, ...]]] = {
     ("customresourcedefinitions", ""): (_STATUS,),
     ("namespaces", "finalize"): (_STATUS,),
 }
+
+
+_CONTAINER_RESOURCES: Final[FieldPattern] = {ANY: {"f:resources": {}, "f:resizePolicy": {}}}
+_ONLY: Final[Mapping[tuple[str, str], FieldPattern]] = {
+    ("pods", "ephemeralcontainers"): {"f:spec": {"f:ephemeralContainers": {}}},
+    ("pods", "resize"): {
+        "f:spec": {
+            "f:containers": _CONTAINER_RESOURCES,
+            "f:initContainers": _CONTAINER_RESOURCES,
+        }
+    },
+}
+"""The fields that a write to a subresource does not reset, where they are fewer."""
+
+
+def writable_fields(kind: ResourceInfo, subresource: str, fields: FieldSet) -> FieldSet:
+    """Return those of the fields that a write to the object, or to its subresource, can change."""
+    only = _ONLY.get((kind.plural, subresource))
+    if only is not None and kind.custom is None:
+        return matching(fields, only)
+    return recursive_difference(fields, reset_fields(kind, subresource))
 
 
 @lru_cache(maxsize=512)
@@ -171,7 +196,7 @@ def compare_versions(
 ) -> FieldSetComparison:
     """Return the comparison of two states, without the fields that the subresource resets."""
     changes = compare(schema_of(kind), _comparable(old), _comparable(new))
-    return changes.ignoring(reset_fields(kind, subresource))
+    return changes.filtered(lambda fields: writable_fields(kind, subresource, fields))
 
 
 def take_from_others(

@@ -1,4 +1,4 @@
-"""Writes to the scale subresource: the owners of the replicas, and conflicts of applies."""
+"""Writes to subresources: the owners of the replicas of a Scale, and conflicts of applies."""
 
 from __future__ import annotations
 
@@ -158,6 +158,40 @@ def test_the_scale_of_a_custom_resource_is_applied_at_its_path(api: Api) -> None
     assert apply(api, f"{path}/scale", scale(2, "one"), "b", force="true")[0] == 200
     assert orjson.loads(send(api, "GET", path).body)["spec"]["size"] == 2
     assert owners_of_replicas(api, path, "f:size") == ["b Apply scale"]
+
+
+BELOW_PODS = {
+    "ephemeralcontainers": {
+        "ephemeralContainers": [{"name": "e", "image": "i"}],
+        "containers": [{"name": "c", "image": "other"}],
+    },
+    "resize": {
+        "containers": [{"name": "c", "image": "other", "resources": {"limits": {"cpu": "1"}}}],
+        "priority": 7,
+    },
+}
+OWNED = {
+    "ephemeralcontainers": ['f:ephemeralContainers k:{"name":"e"} f:image f:name'],
+    "resize": ['f:containers k:{"name":"c"} f:resources'],
+}
+
+
+@pytest.mark.parametrize("subresource", BELOW_PODS)
+def test_an_apply_through_a_subresource_of_pods_owns_only_what_it_can_change(
+    api: Api, subresource: str
+) -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    apply(api, f"{PODS}/p", manifest("Pod", "p", version="v1", spec=spec), "a")
+    body = manifest("Pod", "p", version="v1", spec=BELOW_PODS[subresource])
+    status, answer = apply(api, f"{PODS}/p/{subresource}", body, "b", force="true")
+    assert (status, answer["spec"]["containers"][0]["image"]) == (200, "i")
+    [entry] = [e for e in answer["metadata"]["managedFields"] if e["manager"] == "b"]
+    owned = [
+        " ".join((field, item, *(name for name in below if name != ".")))
+        for field, items in entry["fieldsV1"]["f:spec"].items()
+        for item, below in items.items()
+    ]
+    assert (entry["subresource"], owned) == (subresource, OWNED[subresource])
 
 
 def test_an_applied_status_belongs_to_its_subresource(api: Api) -> None:
