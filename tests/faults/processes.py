@@ -75,7 +75,7 @@ def handles_signals(directory: Path) -> bool:
 
 @dataclass
 class HasUsed:
-    """A condition: the process has used so much processor time, or has been idle for a while."""
+    """A condition: the process has used so much processor time, or has often been idle."""
 
     seconds: float
     _used: float = 0.0
@@ -83,7 +83,7 @@ class HasUsed:
 
     def __call__(self, directory: Path) -> bool:
         used = _processor_seconds(directory)
-        self._idle_polls = self._idle_polls + 1 if used - self._used < _IDLE_SECONDS else 0
+        self._idle_polls += used - self._used < _IDLE_SECONDS
         self._used = used
         return used >= self.seconds or self._idle_polls >= _IDLE_POLLS
 

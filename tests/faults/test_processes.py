@@ -30,7 +30,6 @@ from tests.faults.processes import (
 
 CODES: Final = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 DEFAULT_RUNS: Final = 12
-ALL_RUNS: Final = 200
 LATEST_MOMENT: Final = 2.5
 """Seconds of processor time; every command has started by then."""
 
@@ -104,7 +103,7 @@ async def files(tmp_path: Path) -> AsyncIterator[Files]:
 
 RUNS: Final = [
     *range(DEFAULT_RUNS),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(DEFAULT_RUNS, ALL_RUNS)),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(DEFAULT_RUNS, 200)),
 ]
 
 
