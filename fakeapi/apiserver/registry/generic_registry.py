@@ -342,9 +342,11 @@ class Registry:
     def _charge(self, charges: Sequence[QuotaCharge]) -> None:
         """Write the usage of quotas; no other write can come between the check and this."""
         for charge in charges:
-            status = Target(RESOURCE_QUOTAS, charge.namespace, charge.quota, "status")
-            server = replace(self, dispatcher=None, field_manager="kube-apiserver")
-            server.change(status, charge.applied)
+            entry = self.get(Target(RESOURCE_QUOTAS, charge.namespace, charge.quota))
+            document = charge.applied(entry.document())
+            writer = self._writer("kube-apiserver", "status")
+            track_update(RESOURCE_QUOTAS, entry.document(), document, writer)
+            self.store.update(RESOURCE_QUOTAS, entry.key, document, entry.version)
 
     def _create(self, target: Target, document: Document) -> Entry:
         try:

@@ -73,6 +73,18 @@ def test_a_pod_that_cannot_be_counted_is_refused(
     assert (status, refusal["message"]) == (403, f'pods "p" is forbidden: {detail}')
 
 
+def test_a_charge_is_a_write_of_the_status_by_the_server(ask: Ask) -> None:
+    limit(ask, {"pods": "5"})
+    assert ask("POST", PODS, sized())[0] == 201
+    entries = ask("GET", f"{QUOTAS}/q")[1]["metadata"]["managedFields"]
+    [charge] = [entry for entry in entries if entry["manager"] == "kube-apiserver"]
+    assert (charge["operation"], charge["subresource"], charge["fieldsV1"]) == (
+        "Update",
+        "status",
+        {"f:status": {"f:used": {"f:pods": {}}}},
+    )
+
+
 def test_a_write_that_a_quota_refuses_is_charged_to_none(ask: Ask) -> None:
     limit(ask, {"pods": "5"})
     other = {"metadata": {"name": "z"}, "spec": {"hard": {"pods": "0"}}}
