@@ -117,8 +117,8 @@ class PolicyInput:
 
     def begin(self, policy: CompiledPolicy, params: Document | None) -> None:
         """Set the variables that differ between evaluations."""
+        self._variables = _Variables(policy) if policy.variables else None
         if policy.variables:
-            self._variables = _Variables(policy)
             self._context.add_variable("variables", dict.fromkeys(policy.variables, True))
         if params is not None or self._has_params:
             self._context.add_variable("params", params)
@@ -149,7 +149,8 @@ class PolicyInput:
         return "" if self._variables is None else self._variables.take_error()
 
     def _variable(self, name: str) -> Any:
-        assert self._variables is not None
+        if self._variables is None:
+            raise ValueError(f"no such key: {name}")
         return self._variables.value(name, self)
 
     def _add(self, names: frozenset[str]) -> None:
@@ -224,10 +225,12 @@ class _Variables:
     def value(self, name: str, given: PolicyInput) -> Any:
         """Return the value of a variable. Raise ValueError."""
         if name not in self._values and name not in self._errors:
+            self._errors[name] = f"no such key: {name}"  # also for one that refers to itself
             try:
                 self._values[name] = given.value_of(self._policy.variables[name])
+                del self._errors[name]
             except KeyError:
-                self._errors[name] = f"no such key: {name}"
+                pass
             except ExpressionError as error:
                 inner = self.take_error() or str(error)
                 self._errors[name] = f'composited variable "{name}" fails to evaluate: {inner}'
