@@ -201,6 +201,15 @@ INVENTED: Final = Row(
     "tests/faults/test_invented_pods.py",
     "found and mended: four of them kept an honest pod from every node for `promiseSeconds`",
 )
+SIGNALS: Final = Row(
+    "SIGTERM, SIGINT, SIGHUP and SIGPIPE at any moment of 13 commands, start-up included",
+    "exit code 0, or 128 and the signal's number; one line at most; files are whole or absent",
+    200,
+    "processes",
+    "tests/faults/test_processes.py",
+    "found and mended: tracebacks of KeyboardInterrupt during imports, and after the event loop "
+    "had been closed; SIGHUP ended servers without a regular end",
+)
 _E2E = "tests/e2e/faults"
 _LOAD = "while four callers never pause"
 KILLED: Final = Row(

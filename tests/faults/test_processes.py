@@ -27,6 +27,7 @@ from tests.faults.processes import (
     unstructured_lines,
     wait_until,
 )
+from tests.faults.table import SIGNALS
 
 CODES: Final = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 DEFAULT_RUNS: Final = 12
@@ -103,7 +104,7 @@ async def files(tmp_path: Path) -> AsyncIterator[Files]:
 
 RUNS: Final = [
     *range(DEFAULT_RUNS),
-    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(DEFAULT_RUNS, 200)),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(DEFAULT_RUNS, SIGNALS.runs)),
 ]
 
 
