@@ -136,10 +136,10 @@ $(GO): $(INSTALLED) requirements/go.txt
 	command -v go >/dev/null || $(LOCKED)/go.txt
 	touch $@
 
-# What requirements/test.txt has is in no other file of the folder.
+# What requirements/test.txt has on every platform is in no other file of the folder.
 LOCK = $(LOCKING)/bin/uv pip compile --quiet --generate-hashes --no-annotate --universal --python-version 3.11.5 \
 	--custom-compile-command 'make requirements' --constraint constraints.txt
-BEYOND_TEST = $$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' requirements/test.txt)
+BEYOND_TEST = $$(sed -n 's/^\([^ =]*\)==[^;]*$$/--no-emit-package \1/p' requirements/test.txt)
 
 requirements:  ## write the hashes of all packages of constraints.txt to requirements/ and deploy/docker/
 	$(PYTHON) -m venv $(LOCKING)
