@@ -28,6 +28,7 @@ from fakeapi.apiserver.schema.cel.parser import (
     OPTIONAL_FIELD,
     expand_optional_syntax,
     is_installed,
+    limit_error,
     macro_depth,
     tokenize,
 )
@@ -65,6 +66,8 @@ class Expression:
     def __init__(self, source: str) -> None:
         """Compile the expression. Raise ExpressionError if that fails."""
         self.source = source
+        if (problem := limit_error(source)) is not None:
+            raise ExpressionError(f"compilation failed: ERROR: <input>:-1:0: {problem}")
         tokens = tokenize(source)
         self.uses_old = any(t.kind == "name" and t.text == "oldSelf" for t in tokens)
         self._depth = macro_depth(tokens)

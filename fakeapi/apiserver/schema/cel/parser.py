@@ -43,6 +43,9 @@ TWO_VARIABLE_MACROS: Final = frozenset(
     )
 )
 MACROS: Final = TWO_VARIABLE_MACROS | {"filter", "map"}
+_MAX_CODE_POINTS: Final = 100_000
+_MAX_DEPTH: Final = 250
+_MAX_OPTIONAL: Final = 50
 _OPENING: Final = {"(": ")", "[": "]", "{": "}", "[?": "]"}
 
 
@@ -82,6 +85,28 @@ def closing_index(tokens: Sequence[Token], start: int) -> int:
         if depth == 0:
             return index
     return len(tokens) - 1
+
+
+def limit_error(expression: str) -> str | None:
+    """Return the error of an expression that is too large; None if it is not.
+
+    The first two limits are cel-go's (parser/options.go). The third is needed here only: each
+    optional selection is expanded by reading the whole expression.
+    """
+    if len(expression) > _MAX_CODE_POINTS:
+        size = f"size: {len(expression)}, limit {_MAX_CODE_POINTS}"
+        return f"expression code point size exceeds limit: {size}"
+    depth = deepest = optional = 0
+    for token in tokenize(expression):
+        if token.kind == "mark":
+            depth += (token.text in _OPENING) - (token.text in _OPENING.values())
+            optional += token.text in (".?", "[?")
+        deepest = max(deepest, depth)
+    if deepest > _MAX_DEPTH:
+        return f"expression recursion limit exceeded: {_MAX_DEPTH}"
+    if optional > _MAX_OPTIONAL:
+        return f"more than {_MAX_OPTIONAL} optional selections are not supported"
+    return None
 
 
 def macro_depth(tokens: Sequence[Token]) -> int:
