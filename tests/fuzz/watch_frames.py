@@ -160,17 +160,21 @@ def _objects() -> Mapping[str, list[Any]]:
 
 
 @cache
-def _bodies() -> tuple[bytes, ...]:
+def _bodies() -> Mapping[str, tuple[bytes, ...]]:
     names = [each["metadata"]["name"] for each in _objects()["nodes"]]
     uids = [each["metadata"].get("uid", "u") for each in _objects()["pods"]]
-    return (
-        filter_body(_VIP, *names),
-        filter_body(pod_json("plain", cpu="1", priority=5), *names),
-        preempt_body(_VIP, **dict.fromkeys(names[:4], uids[:3])),
-        captured_request("preempt-cache-true"),
-        captured_request("preempt-cache-false"),
-        captured_request("filter-cache-false"),
-    )
+    return {
+        "filter": (
+            filter_body(_VIP, *names),
+            filter_body(pod_json("plain", cpu="1", priority=5), *names),
+            captured_request("filter-cache-false"),
+        ),
+        "preempt": (
+            preempt_body(_VIP, **dict.fromkeys(names[:4], uids[:3])),
+            captured_request("preempt-cache-true"),
+            captured_request("preempt-cache-false"),
+        ),
+    }
 
 
 def generate(rng: Random) -> bytes:
@@ -181,7 +185,7 @@ def generate(rng: Random) -> bytes:
         objects = lists[plural]
         lists[plural] = [_maybe_changed(rng, each) for each in objects]
         frames[plural] = [_frame(rng, objects) for _ in range(rng.randrange(4))]
-    calls = [["filter", *_changed_body(rng)], ["preempt", *_changed_body(rng)]]
+    calls = [[verb, _changed_body(rng, verb)] for verb in ("filter", "preempt")]
     return json.dumps({"lists": lists, "frames": frames, "calls": calls}).encode()
 
 
@@ -189,13 +193,13 @@ def _maybe_changed(rng: Random, document: Any) -> Any:
     return mutate_document(rng, document) if rng.random() < 0.6 else document
 
 
-def _changed_body(rng: Random) -> list[str]:
-    body = pick(rng, _bodies())
+def _changed_body(rng: Random, verb: str) -> str:
+    body = pick(rng, _bodies()[verb])
     if rng.random() < 0.4:
         body = json.dumps(mutate_document(rng, json.loads(body))).encode()
     if rng.random() < 0.2:
         body = mutate_bytes(rng, body)
-    return [body.decode("latin-1")]
+    return body.decode("latin-1")
 
 
 def _frame(rng: Random, objects: list[Any]) -> str:
