@@ -65,7 +65,7 @@ class AlternateVersion:
         if "fieldSelector" in request.query:
             request = replace(request, query=self._query(request))
         if request.method in ("POST", "PUT"):
-            document = self._to_stored(read_object(request))
+            document = self._to_stored(read_object(request, self.served.kind))
             return replace(request, body=orjson.dumps(document), content_type=JSON)
         if request.method == "PATCH":
             return replace(request, body=self._patch(request))

@@ -75,10 +75,12 @@ from fakeapi.apiserver.webhooks.calls import PendingCalls
 from fakeapi.apiserver.wire.errors import (
     StatusError,
     method_not_allowed,
+    not_acceptable,
     not_served,
     unknown_resource,
 )
 from fakeapi.apiserver.wire.http_messages import TEXT, Request, Response, User
+from fakeapi.apiserver.wire.negotiation import OFFERED, TABLE
 from fakeapi.apiserver.wire.request_options import is_dry_run
 
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -250,6 +252,8 @@ class Api:
             call = self._scope(target, request, user, reviewers)
             return _with_webhook_warnings(reviewers, lambda: _handler(target, request)(call))
 
+        if (target.kind.resource, "") in REVIEWS and face.media_type_options.convert_to == TABLE:
+            raise not_acceptable(OFFERED)
         answer = serve_converted(kinds, target, request, serve)
         return face.for_kind(target.kind).convert(_with_deprecation_warning(target.kind, answer))
 

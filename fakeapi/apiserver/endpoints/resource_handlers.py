@@ -81,7 +81,7 @@ def _draft(scope: RequestScope) -> tuple[Document, tuple[str, ...]]:
     """Return the object to be created in the state before admission, and the warnings."""
     target, request = scope.target, scope.request
     check = FieldValidator(request.query, "CreateOptions")
-    document = check.decode_body(target.kind, read_object(request), request.body)
+    document = check.decode_body(target.kind, read_object(request, target.kind.kind), request.body)
     return scope.registry_with_manager.draft(target, document), check.warnings
 
 
@@ -92,7 +92,8 @@ def _encode_draft(document: Document, warnings: tuple[str, ...]) -> tuple[bytes,
 def update(scope: RequestScope) -> Response:
     """Replace an object; some kinds are created if they do not exist."""
     check = FieldValidator(scope.request.query, "UpdateOptions")
-    document = check.decode_body(scope.target.kind, read_object(scope.request), scope.request.body)
+    kind, request = scope.target.kind, scope.request
+    document = check.decode_body(kind, read_object(request, kind.kind), request.body)
     before = scope.registry.store.get(scope.target.kind, scope.target.key)
     entry = scope.registry_with_manager.update(scope.target, document)
     warnings = check.warnings + warnings_for(scope.target.kind, entry, before)

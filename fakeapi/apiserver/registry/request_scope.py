@@ -170,7 +170,7 @@ def read_typed(scope: RequestScope, kind: ResourceInfo, accepted: tuple[str, ...
     """
     options = "UpdateOptions" if scope.request.method == "PUT" else "CreateOptions"
     check = FieldValidator(scope.request.query, options)
-    body = read_object(scope.request)
+    body = read_object(scope.request, kind.kind)
     if body.get("apiVersion") in accepted:
         body["apiVersion"] = kind.api_version
     document = check.decode_body(kind, body, scope.request.body)

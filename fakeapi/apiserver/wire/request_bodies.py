@@ -39,6 +39,7 @@ from yaml.events import (
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import StatusError, bad_request, unsupported_media_type
 from fakeapi.apiserver.wire.http_messages import JSON, PROTOBUF, Request
+from fakeapi.apiserver.wire.json_syntax import json_syntax_error
 from fakeapi.apiserver.wire.protobuf import read_protobuf
 from policies.kubernetes.integers import INT64_MAX, UINT64_MAX
 
@@ -53,6 +54,19 @@ _TRUE: Final = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE",
 _NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _NUMBER: Final = re.compile(r"[-+]?(0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_MAX_EXCERPT: Final = 30
+_TYPE_META: Final = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
+    r'Kind string "json:\"kind,omitempty\"" }'
+)
+_GO_NAMES: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "bool"),
+    (int, "number"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
 _NOTHING_FOLLOWS = (StreamStartEvent, DocumentStartEvent, DocumentEndEvent, StreamEndEvent)
 
 
@@ -207,17 +221,61 @@ def check_depth(value: Any) -> None:
     orjson.dumps([[[[[[[[value]]]]]]]])
 
 
-def read_object(request: Request) -> Document:
+def read_object(request: Request, kind: str = "") -> Document:
     """Decode a body of one object in JSON, YAML or protobuf; the default type is JSON.
 
-    Raise StatusError: 415 for another media type, 400 for an invalid body.
+    ``kind`` is the kind that the object must have, for errors. Raise StatusError: 415 for another
+    media type, 400 for an invalid body.
     """
     sent = media_type(request.content_type)
     if sent == PROTOBUF:
         return read_protobuf(request.body)
     if sent not in ("", JSON, YAML):
         raise unsupported_media_type(_READABLE)
-    value = read_yaml(request.body) if sent == YAML else read_json(request.body)
+    if sent == YAML:
+        value, wrong = read_yaml(request.body), ""
+    else:
+        value, wrong = _read_json(request.body)
+    value = {} if value is None else value
+    wrong = wrong or _type_meta_error(value)
+    if not wrong:
+        return value
+    detail = f"couldn't get version/kind; json parse error: {wrong}"
+    if kind:
+        expected = f"the object provided is unrecognized (must be of type {kind})"
+        detail = f"{expected}: {detail} ({_summary(request.body)})"
+    raise bad_request(detail)
+
+
+def _read_json(body: bytes) -> tuple[Any, str]:
+    """Return the value of a body and "", or None and Go's words for its first error."""
+    try:
+        value = orjson.loads(body)
+        check_depth(value)
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError) as error:
+        return None, json_syntax_error(body.decode(errors="replace")) or str(error)
+    return value, ""
+
+
+def _type_meta_error(value: Any) -> str:
+    """Return Go's words for a value that has no kind and version, or "" if it may have them."""
     if not isinstance(value, dict):
-        raise bad_request("the body must be one JSON object")
-    return value
+        return f"json: cannot unmarshal {_go_name(value)} into Go value of type {_TYPE_META}"
+    for name, found in value.items():
+        if name in ("apiVersion", "kind") and not isinstance(found, str | None):
+            field = f"Go struct field .{name} of type string"
+            return f"json: cannot unmarshal {_go_name(found)} into {field}"
+    return ""
+
+
+def _go_name(value: Any) -> str:
+    return next(name for type_, name in _GO_NAMES if isinstance(value, type_))
+
+
+def _summary(body: bytes) -> str:
+    """Return the beginning of a body, in hexadecimal digits if it is no object."""
+    if not body:
+        return "<empty>"
+    begin = body[:_MAX_EXCERPT]
+    text = begin.decode(errors="replace") if body.startswith(b"{") else begin.hex()
+    return f"{text} ..." if len(body) > _MAX_EXCERPT else text

@@ -133,3 +133,25 @@ def test_a_watch_of_tables_ends_with_a_status(show: Show, api: Api) -> None:
 
 def test_a_watch_in_yaml_is_refused(show: Show) -> None:
     assert show(MAPS, "application/yaml", watch="1").status == 406
+
+
+@pytest.mark.parametrize(
+    ("path", "spec"),
+    [
+        ("authentication.k8s.io/v1/tokenreviews", {"token": "x"}),
+        ("authentication.k8s.io/v1/selfsubjectreviews", {}),
+        ("authorization.k8s.io/v1/selfsubjectrulesreviews", {"namespace": "default"}),
+        (
+            "authorization.k8s.io/v1/subjectaccessreviews",
+            {"user": "a", "nonResourceAttributes": {"path": "/", "verb": "get"}},
+        ),
+    ],
+    ids=["token", "self", "rules", "access"],
+)
+def test_a_review_is_no_table(api: Api, path: str, spec: dict[str, object]) -> None:
+    body = {"spec": spec} if spec else {}
+    accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    message = f"only the following media types are accepted: {accepted}"
+    answer = send(api, "POST", f"/apis/{path}", body, accept=TABLE)
+    assert (answer.status, orjson.loads(answer.body)["message"]) == (406, message)
+    assert send(api, "POST", f"/apis/{path}", body, accept=PARTIAL).status == 201

@@ -87,7 +87,7 @@ def test_names_are_generated_and_differ(ask: Ask) -> None:
             None,
             "resourceVersion should not be set on objects to be created",
         ),
-        ([], 400, "BadRequest", "one JSON object"),
+        ([], 400, "BadRequest", "json: cannot unmarshal array into Go value"),
     ],
 )
 def test_a_create_that_breaks_a_rule_is_refused_and_stores_nothing(
