@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import requires
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ LOCKS: Final = (
     *sorted((ROOT / "requirements").glob("*.txt")),
     ROOT / "deploy/docker/requirements.txt",
 )
+NOT_IN_THE_IMAGE: Final = {"cryptography"}  # for self-signed certificates, an extra
 _HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 
@@ -67,3 +69,24 @@ def test_every_dependency_is_in_the_locks_of_its_extra() -> None:
 def test_the_build_uses_the_pinned_setuptools() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["build-system"]["requires"] == [f"setuptools=={pins()['setuptools']}"]
+
+
+def test_the_image_has_every_package_that_its_commands_may_import() -> None:
+    distributions = packages_distributions()
+    folders = (ROOT / "extender", ROOT / "policies")
+    imported = {name for folder in folders for name in imported_packages(folder)}
+    needed = {canonicalize_name(each) for name in imported for each in distributions.get(name, ())}
+    there = {
+        canonicalize_name(each.name) for each, _ in locked(ROOT / "deploy/docker/requirements.txt")
+    }
+    assert needed - there - {"reprieve"} == NOT_IN_THE_IMAGE
+
+
+def imported_packages(folder: Path) -> Iterator[str]:
+    """Yield the packages that the modules of a folder import, at any place."""
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield node.module.partition(".")[0]
