@@ -162,11 +162,18 @@ COMPACTION_SECONDS: Final = 300.0
 
 
 async def compact_periodically(store: Store, clock: Clock) -> None:
-    """Expire old lists until cancelled: each time those before the state of the last time."""
-    while True:
-        version = store.version
-        await clock.sleep(COMPACTION_SECONDS)
-        store.expire_reads(version)
+    """Expire lists until cancelled: at most every five minutes, those before the state back then."""
+    written = asyncio.Event()
+    stop = store.tap(lambda _event: written.set())
+    try:
+        while True:
+            await written.wait()
+            written.clear()
+            version = store.version
+            await clock.sleep(COMPACTION_SECONDS)
+            store.expire_reads(version)
+    finally:
+        stop()
 
 
 RESTORE_SECONDS: Final = 10.0

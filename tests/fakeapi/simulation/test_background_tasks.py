@@ -59,7 +59,7 @@ async def test_restored_events_expire_too(virtual_cluster: VirtualCluster) -> No
     assert await names(virtual_cluster) == []
 
 
-async def test_lists_at_old_states_expire_between_five_and_ten_minutes_later(
+async def test_lists_at_old_states_expire_after_five_minutes(
     virtual_cluster: VirtualCluster,
 ) -> None:
     async def pages(**query: str) -> tuple[int, Any]:
@@ -73,9 +73,9 @@ async def test_lists_at_old_states_expire_between_five_and_ten_minutes_later(
     _, first = await pages()
     virtual_cluster.load([manifest("Node", "c")])
     old = {"resourceVersion": first["resourceVersion"], "resourceVersionMatch": "Exact"}
-    await virtual_cluster.clock.advance(301)
+    await virtual_cluster.clock.advance(299)
     assert (await pages(**old))[0] == 200
-    await virtual_cluster.clock.advance(300)
+    await virtual_cluster.clock.advance(2)
     assert (await pages(**old))[0] == 410
     status, gone = await pages(**{"continue": first["continue"]})
     assert status == 410

@@ -205,8 +205,9 @@ def test_owners_and_finalizers_of_any_role_may_be_changed(
 ) -> None:
     hold(api)
     owner = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
-    owned = {"metadata": {"name": resource[-1], "ownerReferences": [owner]}}
-    api.load([role([READ_SECRETS]) | owned, binding("User", "joe") | owned])
+    for document in (role([READ_SECRETS]), binding("User", "joe")):
+        metadata = {"name": resource[-1], "ownerReferences": [owner]}
+        api.load([document | {"metadata": metadata}])
     api.load([role([READ_SECRETS])])
     assert ask(JANE, "PATCH", f"{BASE}/{resource}", change, content_type=MERGE)[0] == status
 

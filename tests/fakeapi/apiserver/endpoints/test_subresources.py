@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode
+from base64 import b64encode, urlsafe_b64decode
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -17,11 +17,13 @@ from fakeapi.apiserver.registry.subresources.scale import selector_text
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
 from tests.builders import Document, controller_spec, manifest, pod_request
+from tests.builders.certificate_requests import pkcs10
 from tests.fakeapi.api_requests import ACCOUNTS, DEFAULT, MAPS, NODES, PODS, SETS, Ask, send
 from tests.fakeapi.apiserver.endpoints.subresource_requests import requests
 from tests.properties.sampling import examples
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+CERTIFICATE = b64encode(b"-----BEGIN CERTIFICATE-----\neA==\n-----END CERTIFICATE-----\n").decode()
 
 
 def pod(name: str = "p", *, status: Document | None = None, **spec: Any) -> Document:
@@ -208,20 +210,20 @@ def test_a_token_of_a_pod_is_valid_until_a_minute_after_its_grace_period(
 
 
 def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> None:
-    spec = {"signerName": "a.com/b", "request": "eA==", "usages": ["client auth"]}
-    kind, certificate = "CertificateSigningRequest", {"certificate": "eA=="}
+    spec = {"signerName": "a.com/b", "request": pkcs10(), "usages": ["client auth"]}
+    kind, certificate = "CertificateSigningRequest", {"certificate": CERTIFICATE}
     version = "certificates.k8s.io/v1"
     request = manifest(kind, "c", version=version, namespace="", spec=spec, status=certificate)
     api.load([request])
     approved = {"type": "Approved", "status": "True", "reason": "r", "message": "m"}
-    status = {"conditions": [approved], "certificate": "eQ=="}
+    status = {"conditions": [approved], "certificate": ""}
     patch = {"spec": {"username": "z"}, "status": status, "metadata": {"labels": {"a": "b"}}}
     _, answer = ask("PATCH", f"{REQUESTS}/c/approval", patch)
     assert answer["metadata"]["labels"] == {"a": "b"}
     assert "username" not in answer["spec"]
     now = "2026-01-01T00:00:00Z"
     stamped = {**approved, "lastUpdateTime": now, "lastTransitionTime": now}
-    assert answer["status"] == {"certificate": "eA==", "conditions": [stamped]}
+    assert answer["status"] == {"certificate": CERTIFICATE, "conditions": [stamped]}
     both = {"status": {"conditions": [approved, {"type": "Denied", "status": "True"}]}}
     code, refusal = ask("PATCH", f"{REQUESTS}/c/approval", both)
     assert code == 422

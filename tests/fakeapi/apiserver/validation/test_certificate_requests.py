@@ -7,25 +7,15 @@ from typing import Any
 
 import orjson
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.wire.http_messages import User
+from tests.builders.certificate_requests import pkcs10
 from tests.fakeapi.api_requests import send
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 JANE = User("jane", "1", ("dev", "system:authenticated"), {"scopes": ("a", "b")})
 IDENTITY = ("username", "uid", "groups", "extra")
-
-
-def pkcs10() -> str:
-    """Build a certificate request, in PEM and base64."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
-    pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-    return b64encode(pem).decode()
 
 
 def requested(api: Api, user: User, **spec: Any) -> Any:
