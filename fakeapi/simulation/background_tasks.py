@@ -162,7 +162,7 @@ COMPACTION_SECONDS: Final = 300.0
 
 
 async def compact_periodically(store: Store, clock: Clock) -> None:
-    """Expire lists until cancelled: at most every five minutes, those before the state back then."""
+    """Expire lists at old states until cancelled, five minutes after a write."""
     written = asyncio.Event()
     stop = store.tap(lambda _event: written.set())
     try:
