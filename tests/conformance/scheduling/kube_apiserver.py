@@ -183,16 +183,25 @@ class RealServer:
     async def _create(self, thing: Mapping[str, Any]) -> None:
         kind, name = thing["kind"], thing["metadata"]["name"]
         collection = _COLLECTIONS[kind]
-        async with self.http.post(collection, json=_as_clients_write(thing)) as answer:
-            if answer.status == 409 and kind in _STAYING:
-                return
-            assert answer.status == 201, await answer.text()
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            status_code, text = await self._post(collection, thing)
+            while status_code == 403 and "no PriorityClass with name" in text:
+                await asyncio.sleep(_BETWEEN_SECONDS)  # admission reads classes from a watch
+                status_code, text = await self._post(collection, thing)
+        if status_code == 409 and kind in _STAYING:
+            return
+        assert status_code == 201, text
         if kind == "CustomResourceDefinition":
             await self._served(thing["spec"])
         elif status := thing.get("status"):
             where, patch = f"{collection}/{name}/status", {"status": status}
             async with self.http.patch(where, json=patch, headers=_MERGE) as answer:
                 assert answer.status == 200, await answer.text()
+
+    async def _post(self, collection: str, thing: Mapping[str, Any]) -> tuple[int, str]:
+        """Create an object; return the status code and the body of the answer."""
+        async with self.http.post(collection, json=_as_clients_write(thing)) as answer:
+            return answer.status, await answer.text()
 
     async def _served(self, definition: Mapping[str, Any]) -> None:
         """Return once a kind's objects can be listed."""
