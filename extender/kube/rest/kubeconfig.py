@@ -271,8 +271,12 @@ def _require_a_file(paths: str) -> None:
 
 
 def _checked_url(url: str, where: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that are no IPv6 address, or a port that is no number
+        is_valid = False
+    if not is_valid:
         raise ConnectionConfigError(f"{where}: server {url!r}: expected http(s)://HOST[:PORT]")
     return url.rstrip("/")
 

@@ -177,9 +177,9 @@ def _check_custom_type(
         raise bad_request(_OTHER_VERSION.format(api_version, kind.api_version))
     elif name != kind.kind:
         cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": must be {kind.kind}', "kind")
-        raise invalid(
-            kind.qualified_kind, (document.get("metadata") or {}).get("name", ""), [cause]
-        )
+        metadata = document.get("metadata")
+        own = metadata.get("name") if isinstance(metadata, dict) else ""
+        raise invalid(kind.qualified_kind, own if isinstance(own, str) else "", [cause])
     else:
         return
     raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {detail}')

@@ -11,6 +11,7 @@ util/validation/field/errors.go.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,8 +86,12 @@ class StatusError(Exception):
 
     def response(self) -> Response:
         """Return the response to send."""
-        body = orjson.dumps(self.document()) + b"\n"
-        return Response(self.code, body, warnings=self.warnings)
+        document = self.document()
+        try:
+            body = orjson.dumps(document)
+        except orjson.JSONEncodeError:  # a lone surrogate, from a path that is no UTF-8
+            body = json.dumps(document).encode()
+        return Response(self.code, body + b"\n", warnings=self.warnings)
 
 
 def _details(kind: ResourceInfo, name: str) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def _entries(
 def _zero(shape: Type) -> Any:
     """Return Go's value for a null inside a list or map."""
     if isinstance(shape, Scalar):
-        return {"string": "", "boolean": False}.get(shape.type, 0)
+        return {"string": "", "boolean": False, "quantity": "0"}.get(shape.type, 0)
     return [] if isinstance(shape, ListType) else {}
 
 

@@ -251,13 +251,20 @@ def _approval_errors(definition: Json) -> Iterator[Cause]:
         return
     annotations = definition["metadata"].get("annotations") or {}
     approval, path = annotations.get(_APPROVAL, ""), f"metadata.annotations[{_APPROVAL}]"
-    parts = urlsplit(approval)
     if not approval:
         yield required(path, _UNAPPROVED)
-    elif not approval.startswith("unapproved") and not (parts.scheme and parts.netloc):
+    elif not approval.startswith("unapproved") and not _is_url(approval):
         rule = (
             f'protected groups must have approval annotation "{_APPROVAL}" with either a URL or a '
             'reason starting with "unapproved", see '
             "https://github.com/kubernetes/enhancements/pull/1111"
         )
         yield invalid_value(path, approval, rule)
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return bool(parts.scheme and parts.netloc)

@@ -110,7 +110,19 @@ async def test_a_context_selects_another_cluster(tmp_path: Path) -> None:
     assert (await kubeconfig_endpoint(path, "there")).url == "http://other:1"
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8001", "ftp://host", "http://", "", "/etc/kubeconfig"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:8001",
+        "ftp://host",
+        "http://",
+        "",
+        "/etc/kubeconfig",
+        "http://[::1",
+        "http://host:port",
+        "http://host:0",
+    ],
+)
 def test_a_server_must_be_a_url(url: str) -> None:
     with pytest.raises(ConnectionConfigError, match=r"--server: server .*: expected http\(s\)://"):
         server_endpoint(url)

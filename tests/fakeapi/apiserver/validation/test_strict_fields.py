@@ -134,6 +134,12 @@ def test_null_and_empty_are_as_good_as_absent(api: Api) -> None:
     assert not {"nodeName", "nodeSelector", "imagePullSecrets"} & set(made["spec"])
 
 
+def test_a_null_quantity_is_zero(api: Api) -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": None}}}
+    status, made, _ = warned(api, "POST", PODS, pod(containers=[container]))
+    assert (status, made["spec"]["containers"][0]["resources"]) == (201, {"requests": {"cpu": "0"}})
+
+
 @pytest.mark.parametrize(
     ("content_type", "patch", "shown"),
     [

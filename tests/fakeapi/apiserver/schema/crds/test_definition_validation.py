@@ -34,6 +34,15 @@ def of_spec(**fields: Document) -> Document:
     return definition(spec=fields)
 
 
+_APPROVAL = "api-approved.kubernetes.io"
+
+
+def approved(by: str) -> Document:
+    document = definition("apps.k8s.io/v1")
+    document["metadata"]["annotations"] = {_APPROVAL: by}
+    return document
+
+
 def listed(kind: str, items: Document, **more: Any) -> Document:
     return {"type": "array", "x-kubernetes-list-type": kind, "items": items, **more}
 
@@ -99,6 +108,15 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
         (
             "Required value: protected groups must have approval annotation "
             '"api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111'
+        ),
+    ),
+    "an approval that is no URL": (
+        approved("https://[::1"),
+        f"metadata.annotations[{_APPROVAL}]",
+        (
+            'Invalid value: "https://[::1": protected groups must have approval annotation '
+            f'"{_APPROVAL}" with either a URL or a reason starting with "unapproved", see '
+            "https://github.com/kubernetes/enhancements/pull/1111"
         ),
     ),
     "a field without a type": (
