@@ -172,7 +172,11 @@ _QUERIES: Final = (
     "pretty=true",
     "includeObject=None",
 )
-UPSTREAM_500: Final = ("failed to create typed patch object", '"message":"target.')
+UPSTREAM_500: Final = (
+    "failed to create typed patch object",
+    '"message":"target.',
+    '"message":"[target.',
+)
 """Where kube-apiserver answers 500, too."""
 _ACCEPTS: Final = ("", JSON, YAML, PROTOBUF, TABLE, PARTIAL, f"{TABLE},{JSON}", "*/*", "text/html")
 _TYPES: Final = (JSON, YAML, PROTOBUF, MERGE, STRATEGIC, JSON_PATCH, APPLY, "", "x/y")

@@ -55,8 +55,9 @@ class Document:
     source: str
 
 
-class _Header(msgspec.Struct):
+class _Header(msgspec.Struct, rename="camel"):
     kind: str | None = None
+    api_version: str | None = None
     items: list[msgspec.Raw] | None = None
 
 
@@ -127,8 +128,9 @@ def _contents(path: str, name: str) -> bytes:
 def _documents(data: bytes, name: str) -> Iterable[bytes]:
     if data.lstrip()[:1] in (b"{", b"["):
         try:
+            data.decode()  # the decoder does not look at the text of values that are kept raw
             return [bytes(raw) for raw in _lines.decode_lines(data)]
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             pass
         try:
             return list(_concatenated(data.decode()))
@@ -162,7 +164,9 @@ def _objects(raw: bytes, source: str, kind_of_items: str | None) -> Iterator[Man
     try:
         header = _headers.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise ManifestError(f"{source}: expected a Kubernetes object with a kind") from None
+        raise ManifestError(
+            f"{source}: expected a Kubernetes object, with texts for apiVersion and kind"
+        ) from None
     kind = header.kind or kind_of_items
     if not kind:
         raise ManifestError(f"{source}: has no kind; expected a Kubernetes object")

@@ -82,9 +82,9 @@ def _document(raw: bytes) -> dict[str, Any]:
         return convert(_documents.decode(raw), V1BETA1)
     except UnknownVersionError as error:
         raise ObjectError(f"{_KIND}: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         decode_object(_KIND, _decoder, raw, _spread)  # raises a more specific error
-        raise
+        raise ObjectError(f"{_KIND}: {error}") from None
 
 
 def _spread(shape: types.WorkloadSpreadV1Beta1) -> model.WorkloadSpread:

@@ -69,7 +69,10 @@ def decode_workload(kind: str, raw: bytes, scaled: Iterable[ScaledKind] = ()) ->
     ``scaled`` are custom kinds with a scale subresource.
     """
     meta = decode_object(kind, _others, raw, lambda shape: shape.metadata)
-    document = _documents.decode(raw)
+    try:
+        document = _documents.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ObjectError(f"{kind} {meta.name}: {error}") from None
     try:
         group, version = parse_group_version(
             document.get("apiVersion") or _DEFAULT_API_VERSIONS.get(kind, "")

@@ -109,9 +109,8 @@ class PlanReader:
         for name in self.document:
             if name not in self._names:
                 names = ", ".join(dict.fromkeys(self._names))
-                raise PlanError(
-                    f"{self.field_path(str(name))}: no such field here; there are: {names}"
-                )
+                unknown = " ".join(self.field_path(str(name)).split())  # an error is one line
+                raise PlanError(f"{unknown}: no such field here; there are: {names}")
 
 
 def _json_excerpt(value: Any) -> str:
