@@ -201,6 +201,39 @@ INVENTED: Final = Row(
     "tests/faults/test_invented_pods.py",
     "found and mended: four of them kept an honest pod from every node for `promiseSeconds`",
 )
+MEMORY_FLOODS: Final = Row(
+    "floods of unfinished bodies of 63 MiB, packed ones, unfinished heads, and names of 8 MiB",
+    "memory stays within its budget, and is returned to 120 % when the clients have left",
+    4,
+    "floods",
+    "tests/faults/test_memory.py",
+    "found and mended: up to 3.9 GiB of memory, which stayed",
+)
+OPEN_FILES: Final = Row(
+    "no file is left to open, at a limit of 64 files",
+    "one log line, and answers as soon as connections end; `serve` refuses to start with a limit "
+    "below its connections",
+    120,
+    "connections",
+    "tests/faults/test_open_files.py",
+    "found and mended: 100 tracebacks a second",
+)
+UNWRITABLE: Final = Row(
+    "standard streams that are full or closed, and output files that cannot be written",
+    "the documented exit code, and one line at most",
+    14,
+    "commands",
+    "tests/faults/test_processes.py",
+    "found and mended: tracebacks, and a recording that waited for a reader of its FIFO for ever",
+)
+YAML_BOMBS: Final = Row(
+    "YAML files with aliases of aliases, merges of merges, and thousands of levels",
+    "refused with one line that has the file and the line",
+    32,
+    "files",
+    "tests/extender/kube/decoders/test_yaml_loader.py",
+    "found and mended: commands that never ended, and a segmentation fault",
+)
 SIGNALS: Final = Row(
     "SIGTERM, SIGINT, SIGHUP and SIGPIPE at any moment of 13 commands, start-up included",
     "exit code 0, or 128 and the signal's number; one line at most; files are whole or absent",

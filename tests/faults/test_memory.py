@@ -14,6 +14,7 @@ import pytest
 
 from tests.extender.secure_serving.raw_clients import post
 from tests.faults.attacked_listener import BUDGET_MIB
+from tests.faults.table import MEMORY_FLOODS
 
 MIB: Final = 2**20
 LONG_NAME: Final = "n" * 8 * MIB
@@ -84,6 +85,10 @@ async def flood(port: int, count: int, data: bytes) -> None:
             writer.transport.abort()
 
     await asyncio.gather(*(send() for _ in range(count)))
+
+
+def test_the_table_counts_the_floods() -> None:
+    assert len(FLOODS) == MEMORY_FLOODS.runs
 
 
 @pytest.mark.slow

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from tests.faults.processes import Start, finish, start
+from tests.faults.table import OPEN_FILES
 
 SERVE = ("serve", "--embedded", "demo", "--port", "0")
 FEW = "64"
-CLIENTS = 120
+CLIENTS = OPEN_FILES.runs
 
 
 def limited(soft: str, hard: str) -> Start:

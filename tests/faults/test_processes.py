@@ -27,7 +27,7 @@ from tests.faults.processes import (
     unstructured_lines,
     wait_until,
 )
-from tests.faults.table import SIGNALS
+from tests.faults.table import SIGNALS, UNWRITABLE
 
 CODES: Final = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 DEFAULT_RUNS: Final = 12
@@ -203,6 +203,10 @@ OUTPUTS: Final[dict[str, tuple[str, str, int, str]]] = {
         "--kubeconfig-out: /proc/kubeconfig: No such file or directory",
     ),
 }
+
+
+def test_the_table_counts_the_outputs() -> None:
+    assert len(OUTPUTS) == UNWRITABLE.runs
 
 
 @pytest.mark.parametrize(

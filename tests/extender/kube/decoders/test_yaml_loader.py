@@ -24,6 +24,7 @@ from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
 from fakeapi.controlplane.scheduler.configuration_loader import load_scheduler_configuration
 from policies.kubernetes.releases import NEWEST
 from tests.extender.conftest import HandClock
+from tests.faults.table import YAML_BOMBS
 
 
 def bomb(first: str, following: str) -> str:
@@ -59,6 +60,10 @@ READERS: dict[str, tuple[Callable[[Path], object], type[Exception]]] = {
         SchedulerConfigError,
     ),
 }
+
+
+def test_the_table_counts_the_bombs() -> None:
+    assert len(BOMBS) * len(READERS) == YAML_BOMBS.runs
 
 
 @pytest.mark.parametrize(("text", "problem"), BOMBS.values(), ids=BOMBS)
