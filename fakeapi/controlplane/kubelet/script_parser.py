@@ -214,7 +214,7 @@ def _read(text: str | bytes, shape: type[T]) -> T:
 
 def _decode_error(error: msgspec.ValidationError, where: str) -> ScriptError:
     """Convert msgspec's error; ``where`` is the field path of the document."""
-    problem, _, place = str(error).partition(" - at ")
+    problem, _, place = " ".join(str(error).split()).partition(" - at ")
     below = place.strip("`").removeprefix("$").removeprefix(".")
     at = ".".join(filter(None, (where, below))) or "(the document)"
     return ScriptError(f"{at}: {problem[:1].lower()}{problem[1:]}".replace("`", ""))

@@ -132,7 +132,8 @@ def _decode(document: ConfigurationSource) -> _ConfigurationFile:
     except yaml.YAMLError as error:
         raise SchedulerConfigError(f"not YAML: {' '.join(str(error).split())}") from None
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).replace("`", "").partition(" - at ")
+        text = " ".join(str(error).split()).replace("`", "")
+        problem, _, place = text.partition(" - at ")
         where = place.removeprefix("$").removeprefix(".") or "(the document)"
         raise SchedulerConfigError(f"{where}: {problem[:1].lower()}{problem[1:]}") from None
 
