@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import InvalidURLError
+
+RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+"""Answers one request."""
+
+_CONTINUE: Final = "100-continue"
 
 
 class StrictRequestHandler(web.RequestHandler):
@@ -51,7 +56,7 @@ class StrictServer(web.Server):
 
     def __init__(
         self,
-        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        handler: RequestHandler,
         *,
         handler_cancellation: bool,
         **options: Any,
@@ -62,6 +67,24 @@ class StrictServer(web.Server):
     def __call__(self) -> StrictRequestHandler:
         """Return the protocol of a new connection."""
         return StrictRequestHandler(self, **self._options)
+
+
+def refuse_unknown_expectations(serve: RequestHandler) -> RequestHandler:
+    """Return a handler that answers 417 to a header Expect that is not ``100-continue``.
+
+    aiohttp's own answer repeats the header.
+    """
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers.get("Expect", _CONTINUE).lower() == _CONTINUE:
+            return await serve(request)
+        problem = f"the header Expect is not known; expected {_CONTINUE}"
+        structlog.get_logger().warning("refused", status=417, problem=problem)
+        response = web.Response(status=417, text=f"reprieve: {problem}\n")
+        response.force_close()
+        return response
+
+    return handle
 
 
 def _problem(error: BaseException | None, message: str) -> str:

@@ -27,6 +27,7 @@ from extender.secure_serving.connection_limits import (
     OpenConnection,
     Phase,
 )
+from extender.secure_serving.http_errors import refuse_unknown_expectations
 
 OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
 FINISH_SECONDS: Final = 10.0
@@ -81,6 +82,7 @@ async def serve_app(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_SECONDS)
     await runner.setup()
     assert runner.server is not None
+    runner.server.request_handler = refuse_unknown_expectations(runner.server.request_handler)
     acceptor = _Acceptor(runner, runner.server, config, connections, context)
     try:
         loop = asyncio.get_running_loop()

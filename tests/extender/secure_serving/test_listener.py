@@ -381,3 +381,13 @@ class TestBudgetOfBytes:
             await client.send(FILTER[-1:])
             assert "200 OK" in await client.answer()
             await wait_until(lambda: server.connections.in_flight == 0)
+
+
+@pytest.mark.parametrize("path", ["/filter", "/nowhere", "/livez"])
+async def test_an_unknown_expectation_is_refused_without_repeating_it(path: str) -> None:
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nExpect: secret".encode()
+    async with run_listener() as server:
+        client = await server.connect()
+        answer = await client.call(head + b"\xff\xfe\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 417 ")
+    assert answer.endswith("reprieve: the header Expect is not known; expected 100-continue\n")
