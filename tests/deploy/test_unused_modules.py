@@ -25,13 +25,12 @@ _BETWEEN_SECONDS: Final = 0.1
 
 # A finder in front of all others is asked for every module that is imported, found or not.
 RECORDED: Final = """
-import atexit, runpy, sys
+import runpy, sys
 class Recorder:
-    names = set()
+    names = open("/names/" + sys.argv[1], "a", buffering=1)
     def find_spec(self, name, path=None, target=None):
-        self.names.add(name)
+        print(name, file=self.names)
 sys.meta_path.insert(0, Recorder())
-atexit.register(lambda: print(*Recorder.names, file=open("/names/" + sys.argv[1], "a")))
 sys.argv[0] = "reprieve"
 runpy.run_module("extender", run_name="__main__", alter_sys=True)
 """
