@@ -140,6 +140,7 @@ class Service:
             detail = "the body was not decoded before the deadline"
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
         trace.pod = call.pod.key
+        yield from self._pause_after(verb_call)
         pods = self.informers.get("pods")
         pods_version = "" if pods is None else pods.resource_version
         clock = self.clock
@@ -150,8 +151,9 @@ class Service:
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
         trace.answer, trace.generation = answer, snapshot.generation
         trace.step_ends[TraceStep.DECIDING] = clock.monotonic()
-        body = answer.encode()
         self._assume_preemption(call.pod, answer)
+        yield from self._pause_after(verb_call)
+        body = answer.encode()
         ended = trace.step_ends[TraceStep.ENCODING] = clock.monotonic()
 
         def record() -> None:
@@ -165,6 +167,11 @@ class Service:
                 self.metrics.overdue.labels(verb_call.verb).inc()
 
         return VerbReply(body, record)
+
+    def _pause_after(self, verb_call: VerbCall) -> Steps[None]:
+        """Let the event loop run between the stages of a large call."""
+        if len(verb_call.body) > SMALL_BYTES:
+            yield
 
     def _decoding(self, verb_call: VerbCall) -> Steps[DecodedCall]:
         """Decode a call that the cluster can have; a small one in a single step."""
