@@ -112,13 +112,14 @@ def with_changes(there: Document, before: Document, after: Document) -> Document
 
 def _element(elements: list[Any], step: str) -> Any:
     key, _, expected = step.partition("=")
-    return next((each for each in elements if each.get(key) == expected), None)
+    objects = (each for each in elements if isinstance(each, dict))
+    return next((each for each in objects if each.get(key) == expected), None)
 
 
 def _put(elements: list[Any], step: str, value: Any) -> None:
     """Replace the element of a step or of the same type, or append it; None removes it."""
     there = _element(elements, step)
-    if there is None and value is not None:
+    if there is None and isinstance(value, dict):
         there = _element(elements, f"type={value.get('type')}")
     if there is None:
         elements += [] if value is None else [value]
