@@ -182,6 +182,7 @@ RESTORE_SECONDS: Final = 10.0
 async def restore_system_objects(api: Api, clock: Clock) -> None:
     """Create the server's own objects again, 10 seconds after one is deleted, until cancelled."""
     deleted = asyncio.Event()
+    deleted.set()  # what was deleted before this task began is restored, too
     kinds = [kind for kind in api.builtin.all if kind.kind in RESTORED_KINDS]
     stops = [api.store.listen(kind, deleted.set) for kind in kinds]
     try:

@@ -13,6 +13,10 @@ import orjson
 
 FILE: Final = Path(__file__).with_name("data") / "bootstrap_policy.json.xz"
 
+_CLIENT_ROLES: Final = frozenset(
+    ("cluster-admin", "system:basic-user", "system:discovery", "system:public-info-viewer")
+)
+
 Document = dict[str, Any]
 
 
@@ -22,3 +26,11 @@ def read_bootstrap_policy() -> list[Document]:
 
     objects: list[Document] = orjson.loads(lzma.decompress(FILE.read_bytes()))
     return objects
+
+
+def client_roles() -> list[Document]:
+    """Return the roles that every client relies on, with their bindings.
+
+    They are for administrators, discovery, the health endpoints and self reviews of access.
+    """
+    return [each for each in read_bootstrap_policy() if each["metadata"]["name"] in _CLIENT_ROLES]

@@ -4,9 +4,6 @@ A binding grants the rules of a role to its subjects (users, groups, service acc
 ClusterRoleBinding everywhere, a RoleBinding in its own namespace. Members of ``system:masters`` may
 do everything. A role that does not exist grants nothing.
 
-Of upstream's bootstrap policy a cluster has the roles that clients rely on: ``cluster-admin``, and
-those for discovery, the health endpoints and self reviews of access.
-
 Sources: kubernetes/plugin/pkg/auth/authorizer/rbac (with bootstrappolicy/policy.go),
 pkg/registry/rbac/validation/rule.go, pkg/apis/rbac/v1/evaluation_helpers.go.
 """
@@ -188,68 +185,3 @@ def _has(rule: Rule, name: str, item: str) -> bool:
 def _texts(rule: Rule, name: str) -> list[str]:
     values = rule.get(name)
     return values if isinstance(values, list) else []
-
-
-_PUBLIC_INFO_PATHS: Final = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-_DISCOVERY_PATHS: Final = [
-    "/api",
-    "/api/*",
-    "/apis",
-    "/apis/*",
-    *_PUBLIC_INFO_PATHS,
-    "/openapi",
-    "/openapi/*",
-]
-_REVIEWS: Final = (
-    ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
-    ("authentication.k8s.io", ["selfsubjectreviews"]),
-)
-
-_ROLES: Final[dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]]] = {
-    "cluster-admin": (
-        [
-            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
-            {"verbs": ["*"], "nonResourceURLs": ["*"]},
-        ],
-        ("system:masters",),
-    ),
-    "system:basic-user": (
-        [
-            {"verbs": ["create"], "apiGroups": [group], "resources": resources}
-            for group, resources in _REVIEWS
-        ],
-        ("system:authenticated",),
-    ),
-    "system:discovery": (
-        [{"verbs": ["get"], "nonResourceURLs": _DISCOVERY_PATHS}],
-        ("system:authenticated",),
-    ),
-    "system:public-info-viewer": (
-        [{"verbs": ["get"], "nonResourceURLs": _PUBLIC_INFO_PATHS}],
-        ("system:authenticated", "system:unauthenticated"),
-    ),
-}
-
-
-def bootstrap_roles() -> list[Document]:
-    """Return the roles and their bindings."""
-    documents = []
-    for name, (rules, groups) in _ROLES.items():
-        documents.append(_bootstrap_document("ClusterRole", name) | {"rules": rules})
-        documents.append(
-            _bootstrap_document("ClusterRoleBinding", name)
-            | {
-                "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
-                "subjects": [
-                    {"apiGroup": GROUP, "kind": "Group", "name": group} for group in groups
-                ],
-            }
-        )
-    return documents
-
-
-def _bootstrap_document(kind: str, name: str) -> Document:
-    labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
-    annotations = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
-    metadata = {"name": name, "labels": labels, "annotations": annotations}
-    return {"kind": kind, "apiVersion": f"{GROUP}/v1", "metadata": metadata}

@@ -29,8 +29,9 @@ from fakeapi.apiserver.auth.authorization import (
     authorization_attributes,
     forbidden_request,
 )
+from fakeapi.apiserver.auth.bootstrap_policy import client_roles
 from fakeapi.apiserver.auth.escalation import WriteAuthorization
-from fakeapi.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
+from fakeapi.apiserver.auth.rbac import RbacAuthorizer
 from fakeapi.apiserver.auth.service_account_tokens import ISSUER, IssuedTokens
 from fakeapi.apiserver.discovery.api_groups import Discovery
 from fakeapi.apiserver.discovery.openapi import serve_openapi
@@ -198,7 +199,7 @@ class Api:
     def enforce_rbac(self) -> None:
         """Enforce RBAC with the roles and bindings in the store, and create the bootstrap roles."""
         self.authorizer = RbacAuthorizer(self.store, self.builtin)
-        self.ensure_initial_objects()
+        self.seed(client_roles())
 
     def ensure_initial_objects(self) -> None:
         """Create the initial objects of a cluster that are missing."""
@@ -207,10 +208,9 @@ class Api:
         for document in system_priority_classes():
             if self.store.get(PRIORITY_CLASSES, document["metadata"]["name"]) is None:
                 self.registry.create(Target(PRIORITY_CLASSES), document)
-        missing = [d for d in self._initial_objects if not holds(self.registry, self.kinds, d)]
-        load_documents(self.registry, self.kinds, deepcopy(missing))
-        if self.enforces_rbac:
-            self.load(bootstrap_roles())
+        for document in self._initial_objects:
+            if not holds(self.registry, self.kinds, document):
+                load_documents(self.registry, self.kinds, [deepcopy(document)])
 
     def _reconcile(self) -> None:
         self._definitions.reconcile(self.registry, self._sources.timestamp)

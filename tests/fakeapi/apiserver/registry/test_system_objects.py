@@ -92,3 +92,12 @@ async def test_the_objects_of_the_server_exist_after_a_reset(cluster: FakeCluste
     cluster.reset()
     assert (get(cluster, "/api/v1/nodes"))["items"] == []
     assert (get(cluster, SERVICE))["spec"]["clusterIP"] == "10.96.0.1"
+
+
+async def test_restoring_an_object_writes_no_other() -> None:
+    async with FakeCluster(bootstrap=True, rbac=True) as cluster:
+        ask(cluster, "DELETE", SERVICE)
+        roles = get(cluster, f"{RBAC}/clusterroles")
+        await cluster.clock.advance(11)
+        assert get(cluster, SERVICE)["kind"] == "Service"
+        assert get(cluster, f"{RBAC}/clusterroles")["items"] == roles["items"]
