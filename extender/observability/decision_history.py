@@ -2,7 +2,8 @@
 
 A record has the request, the answer, and its reasons: the deciding criterion, the reprieved pods,
 the count of each reason, and the notes. It consists of copied strings and numbers, so it keeps no
-old snapshot alive. Nothing else of a pod's spec is kept.
+old snapshot alive. Nothing else of a pod's spec is kept. What a caller has sent is kept within the
+limits of a log line.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 
 from extender.observability.decision_log import ReasonCounts
 from extender.protocol.verb_context import AnswerContext, VerbResult
+from extender.terminal.log_limits import shortened, shortened_list
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering.status import FilterDecision
 
@@ -102,8 +104,8 @@ def decision_record(
         round(context.seconds * 1000, 3),
         context.generation,
         context.pods_version,
-        rejected={str(reason): n for reason, n in reasons.most_common(_MAX_REASONS)},
-        notes=answer.notes,
+        rejected={shortened(str(reason)): n for reason, n in reasons.most_common(_MAX_REASONS)},
+        notes=shortened_list(answer.notes),
     )
     if isinstance(decision, FilterDecision):
         return msgspec.structs.replace(common, fits=len(decision.feasible))
@@ -116,7 +118,7 @@ def decision_record(
         decided_by=decision.decided_by,
         candidates=len(decision.candidates),
         untried=decision.untried,
-        message=decision.message,
+        message=shortened(decision.message),
     )
 
 

@@ -24,6 +24,7 @@ from extender.kube.decoders.typed_decoder import Unreadable, tolerant_decoder
 from extender.protocol import extender_v1
 from extender.protocol.request_size import UNBOUNDED, RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, VerbResult
+from extender.terminal.log_limits import shortened
 from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot
 from policies.preemption.filtering.status import (
     Code,
@@ -36,6 +37,7 @@ from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import filter_with_terminating_pods
 
 _UNKNOWN_NODE = refused(Code.UNKNOWN_NODE)
+_MAX_REASONS: Final = 20
 _COST_OF_NODE: Final = 2**9
 _COST_OF_STEP: Final = 2**17
 """The costs of decoding a node of any size and of one step, in bytes that cost as much."""
@@ -186,4 +188,13 @@ def _feasible_names(args: FilterArgs, decision: FilterDecision) -> Sequence[str]
 def _rejection_messages(decision: FilterDecision, *, resolvable: bool) -> Iterator[tuple[str, str]]:
     for name, rejection in decision.rejected.items():
         if rejection.resolvable is resolvable:
-            yield name, str(rejection)
+            yield name, _message(rejection)
+
+
+def _message(rejection: Rejection) -> str:
+    """Return the reasons of one node; not all of a pod with thousands of resources."""
+    rest = len(rejection.reasons) - _MAX_REASONS
+    if rest > 0:
+        rejection = replace(rejection, reasons=rejection.reasons[:_MAX_REASONS])
+    message = shortened(str(rejection))
+    return f"{message}, and {rest} more" if rest > 0 else message

@@ -1,4 +1,4 @@
-"""Limits on what one log line holds, whatever a caller sends.
+"""Limits on what one log line and one kept decision hold, whatever a caller sends.
 
 Texts that callers and API servers send appear in messages. Each text of a log line has at most
 ``MAX_TEXT`` characters, or ``MAX_TRACEBACK`` for a traceback; each list or mapping has at most
@@ -8,11 +8,14 @@ faster than by its number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from structlog.typing import EventDict, WrappedLogger
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 MAX_TEXT: Final = 1_000
 MAX_TRACEBACK: Final = 16_000
@@ -25,6 +28,11 @@ def shortened(text: str, limit: int = MAX_TEXT) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit} more characters)"
+
+
+def shortened_list(texts: Sequence[str]) -> Sequence[str]:
+    """Return the first ``MAX_ITEMS`` texts, shortened, and the number of the rest."""
+    return tuple(_bounded_items(texts, shortened))
 
 
 def bound_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -44,7 +52,11 @@ def _bounded(value: object) -> object:
             found = {shortened(str(key)): _bounded(each) for key, each in listed}
             return found if len(value) <= MAX_ITEMS else {**found, "…": len(value) - MAX_ITEMS}
         case list() | tuple():
-            found_items = [_bounded(each) for each in islice(value, MAX_ITEMS)]
-            rest = len(value) - MAX_ITEMS
-            return found_items if rest <= 0 else [*found_items, f"… ({rest} more)"]
+            return _bounded_items(value, _bounded)
     return value
+
+
+def _bounded_items(items: Sequence[T], bound: Callable[[T], U]) -> list[U | str]:
+    found: list[U | str] = [bound(each) for each in items[:MAX_ITEMS]]
+    rest = len(items) - MAX_ITEMS
+    return found if rest <= 0 else [*found, f"… ({rest} more)"]

@@ -17,8 +17,8 @@ pkg/scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from policies.kubernetes.devices import IMPLICIT_RESOURCE, ExtendedRequest
 from policies.kubernetes.feature_gates import FeatureGate
@@ -93,27 +93,35 @@ def extended_requests(pod: PodResources) -> tuple[ExtendedRequest, ...]:
     Source: createRequestsAndMappings in
     pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
     """
-    containers = (*pod.init_containers, *pod.containers)
-    names = {name for each in containers for name in each.spec if is_backed_by_devices(name)}
-    if not names:
-        return ()
-    found = (each for name in sorted(names) for each in _device_requests(pod, name))
+    requested: dict[str, dict[int, ExtendedRequest]] = {}
+    for number, container in enumerate((*pod.init_containers, *pod.containers)):
+        for place, name in enumerate(sorted(container.spec)):
+            if is_backed_by_devices(name):
+                request_name = f"container-{number}-request-{place}"
+                request = ExtendedRequest(request_name, name, units(container.spec[name]))
+                requested.setdefault(name, {})[number] = request
+    once = {n for n, each in enumerate(pod.init_containers) if not each.restartable}
+    found = (each for name in sorted(requested) for each in _device_requests(requested[name], once))
     return tuple(sorted(found, key=lambda each: each.name))
 
 
-def _device_requests(pod: PodResources, resource: str) -> Iterator[ExtendedRequest]:
-    containers = (*pod.init_containers, *pod.containers)
-    counts = [units(each.spec.get(resource, 0)) for each in containers]
-    once = [n for n, each in enumerate(pod.init_containers) if not each.restartable]
-    kept = [0 if number in once else count for number, count in enumerate(counts)]
-    missing = {number: counts[number] - sum(kept[number:]) for number in once}
-    largest = max(missing, key=lambda number: missing[number], default=None)
-    if largest is not None and missing[largest] > 0:
-        kept[largest] = missing[largest]
-    for number, count in enumerate(kept):
-        if count > 0:
-            place = sorted(containers[number].spec).index(resource)
-            yield ExtendedRequest(f"container-{number}-request-{place}", resource, count)
+def _device_requests(
+    requests: dict[int, ExtendedRequest], once: Collection[int]
+) -> Iterator[ExtendedRequest]:
+    """Yield the requests for one resource, which are by container; ``once`` are those run once."""
+    kept_later = largest = 0
+    shared = None
+    for number in reversed(requests):
+        count = requests[number].count
+        if number not in once:
+            kept_later += count
+        elif count - kept_later > 0 and count - kept_later >= largest:
+            shared, largest = number, count - kept_later
+    for number, request in requests.items():
+        if number == shared:
+            yield replace(request, count=largest)
+        elif number not in once and request.count > 0:
+            yield request
 
 
 def is_pod_level(name: str) -> bool:

@@ -20,9 +20,9 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 """A name of an object, a DNS subdomain at most, or a UID."""
 LabelKey = Annotated[str, msgspec.Meta(max_length=253 + 1 + 63)]
-"""A label's key: a prefix, a slash, and a name."""
+"""A qualified name, as that of a label or of a resource: a prefix, a slash, and a name."""
 LabelValue = Annotated[str, msgspec.Meta(max_length=63)]
-ResourceList = dict[str, Quantity | None]
+ResourceList = dict[LabelKey, Quantity | None]
 
 
 class OwnerReferenceV1(Struct):
@@ -103,7 +103,7 @@ class TopologySpreadConstraintV1(Struct):
 
 
 class ClaimVolumeSourceV1(Struct):
-    claimName: str = ""
+    claimName: Name = ""
 
 
 class VolumeV1(InTreeVolumeSources):
@@ -116,8 +116,8 @@ class VolumeV1(InTreeVolumeSources):
 
 class PodResourceClaimV1(Struct):
     name: str = ""
-    resourceClaimName: str | None = None
-    resourceClaimTemplateName: str | None = None
+    resourceClaimName: Name | None = None
+    resourceClaimTemplateName: Name | None = None
 
 
 class ResourceRequirementsV1(Struct):
@@ -164,7 +164,7 @@ class PodSpecV1(Struct):
     initContainers: list[ContainerV1] | None = None
     overhead: ResourceList | None = None
     resources: ResourceRequirementsV1 | None = None
-    nodeName: str | None = None
+    nodeName: Name | None = None
     schedulerName: str | None = None
     schedulingGates: list[object] | None = None
     hostNetwork: bool | None = None
@@ -176,7 +176,7 @@ class PodSpecV1(Struct):
     volumes: list[VolumeV1] | None = None
     resourceClaims: list[PodResourceClaimV1] | None = None
     priority: Int32 | None = None
-    priorityClassName: str | None = None
+    priorityClassName: Name | None = None
     preemptionPolicy: str | None = None
     schedulingGroup: SchedulingGroupV1 | None = None
 
@@ -199,13 +199,13 @@ class PodResourceClaimStatusV1(Struct):
     """v1.PodResourceClaimStatus: the claim created from a template; null if none is needed."""
 
     name: str = ""
-    resourceClaimName: str | None = None
+    resourceClaimName: Name | None = None
 
 
 class PodStatusV1(Struct):
     phase: str | None = None
     conditions: list[PodConditionV1] | None = None
-    nominatedNodeName: str | None = None
+    nominatedNodeName: Name | None = None
     startTime: datetime | None = None
     containerStatuses: list[ContainerStatusV1] | None = None
     initContainerStatuses: list[ContainerStatusV1] | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -40,6 +41,10 @@ from policies.preemption.vectorized.framework import (
 )
 from policies.preemption.vectorized.row_view import RowView
 from policies.preemption.vectorized.status import FITS, Rejections, RowStatuses
+
+_MAX_REQUIREMENTS: Final = 256
+"""The maximum number of requirements of a pod on labels: each is evaluated for all nodes at once,
+while the reference engine heeds the time limit between nodes."""
 
 
 def vectorize_node_unschedulable(_: Filter, filter_input: FilterInput) -> VectorizedFilter:
@@ -76,9 +81,18 @@ def vectorize_node_declared_features(filter_input: FilterInput) -> VectorizedFil
     return VectorizedFilter((NodeConstraint(~declared, node_declared_features.REFUSAL),))
 
 
-def vectorize_node_affinity(affinity: NodeAffinity, filter_input: FilterInput) -> VectorizedFilter:
-    """Return the vectorized NodeAffinity: the scheduler's added affinity, then the pod's own."""
+def vectorize_node_affinity(
+    affinity: NodeAffinity, filter_input: FilterInput
+) -> VectorizedFilter | None:
+    """Return the vectorized NodeAffinity: the scheduler's added affinity, then the pod's own.
+
+    Return None for a pod with too many requirements.
+    """
     pod, columns = filter_input.pod, filter_input.columns
+    terms = () if pod.node_affinity is None else pod.node_affinity.terms
+    own = (pod.node_selector, *(each for term in terms for each in (term.labels, term.fields)))
+    if sum(map(len, own)) > _MAX_REQUIREMENTS:
+        return None
     found: list[Constraint] = []
     if affinity.added is not None:
         others = ~rows_selected(affinity.added, columns)

@@ -47,6 +47,17 @@ async def call(service: Service, verb: str, body: bytes) -> tuple[int, str]:
     return response.status, response.text or ""
 
 
+def container_requests(resources: Any) -> dict[str, Any]:
+    """Return a pod whose container has some resources."""
+    return POD | {"spec": {**POD["spec"], "containers": [{"name": "c", "resources": resources}]}}
+
+
+def claiming(*names: str) -> dict[str, Any]:
+    """Return a pod with some resource claims."""
+    claims = [{"name": f"c{n}", "resourceClaimName": name} for n, name in enumerate(names)]
+    return POD | {"spec": {**POD["spec"], "resourceClaims": claims}}
+
+
 def offers(key: str, value: Any) -> dict[str, Any]:
     return {"Pod": POD, key: value}
 
@@ -134,6 +145,70 @@ async def test_a_call_may_have_nodes_that_the_watch_does_not_show_yet(names: int
     body = filter_body(POD, *(f"node-{number}" for number in range(names)))
     status, _ = await call(serve(), "filter", body)
     assert status == (200 if names == 1125 else 400)
+
+
+LONG_NAME: Final = "n" * 240
+RESOURCES: Final = {"requests": {f"example.com/{'r' * 50}{n}": "1" for n in range(5_000)}}
+HOSTILE: Final[dict[str, tuple[str, Any]]] = {
+    "resources": (
+        "filter",
+        {"Pod": container_requests(RESOURCES), "Nodes": None, "NodeNames": NAMES},
+    ),
+    "resources of a preemptor": (
+        "preempt",
+        {
+            "Pod": container_requests(RESOURCES),
+            "NodeNameToMetaVictims": {name: {"Pods": [{"UID": f"web-{name}"}]} for name in NAMES},
+        },
+    ),
+    "claims": (
+        "preempt",
+        {
+            "Pod": claiming(*(f"{LONG_NAME}{number}" for number in range(3_000))),
+            "NodeNameToMetaVictims": {"node-1": {"Pods": [{"UID": "web-node-1"}]}},
+        },
+    ),
+    "nodes that are not known": (
+        "preempt",
+        offers(
+            "NodeNameToMetaVictims",
+            {f"{LONG_NAME}{n}": {"Pods": [VICTIM], "NumPDBViolations": 0} for n in range(1_000)},
+        ),
+    ),
+    "the name of a node": (
+        "filter",
+        {"Pod": POD, "Nodes": {"items": [node_json("n" * 100_000)]}, "NodeNames": None},
+    ),
+}
+
+
+@pytest.mark.parametrize(("verb", "document"), HOSTILE.values(), ids=HOSTILE)
+async def test_what_is_answered_and_kept_of_a_call_is_bounded(verb: str, document: Any) -> None:
+    service, body = serve(), encoded(document)
+    status, text = await call(service, verb, body)
+    await asyncio.sleep(0)  # the decision is recorded after the answer
+    assert status == 200, text
+    assert len(text) < 2_000 * len(NAMES)
+    kept = service.decision_history.document()
+    assert json.loads(kept)["decisions"]
+    assert len(kept) < 40_000
+
+
+async def test_a_resource_with_a_name_longer_than_kubernetes_allows_is_refused() -> None:
+    hostile = container_requests({"requests": {"r" * 318: "1"}})
+    status, text = await call(serve(), "filter", filter_body(hostile, "node-1"))
+    assert status == 400
+    assert "resources.requests: expected str of length <= 317" in text
+
+
+async def test_a_pod_with_thousands_of_init_containers_and_resources_is_decoded() -> None:
+    containers = [
+        {"name": f"c{n}", "resources": {"requests": {f"example.com/{n}": "1"}}}
+        for n in range(2_500)
+    ]
+    init = pod_json("vip") | {"spec": {"initContainers": containers}}
+    status, _ = await call(serve(), "filter", filter_body(init, "node-1"))
+    assert status == 200
 
 
 async def test_a_large_call_of_nodes_is_answered_as_one_by_name() -> None:

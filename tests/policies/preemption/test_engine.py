@@ -7,6 +7,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from policies.kubernetes.releases import NEWEST
+from policies.kubernetes.selectors import Requirement
 from policies.preemption.engine import DeadlineExceededError, Engine, HasTimeLeft
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
@@ -74,3 +75,12 @@ def test_the_best_of_the_nodes_tried_is_chosen_and_the_rest_counted() -> None:
     assert "not tried before the deadline: 1 node(s)" in list(decision.describe())
     with pytest.raises(DeadlineExceededError):
         ReferenceEngine().preempt(asking, moment, has_time_left=time_for(2))
+
+
+def test_the_requirements_of_a_pod_on_labels_are_evaluated_until_the_deadline() -> None:
+    requirements = tuple(Requirement(f"label-{n}", "NotIn", ("a",)) for n in range(300))
+    asking = pod("vip", node_selector=requirements)
+    moment = snapshot(node("node-1"), node("node-2"))
+    assert VectorizedEngine().filter_nodes(asking, moment).feasible == ("node-1", "node-2")
+    with pytest.raises(DeadlineExceededError):
+        VectorizedEngine().filter_nodes(asking, moment, has_time_left=time_for(1))
