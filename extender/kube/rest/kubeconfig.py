@@ -8,11 +8,11 @@
    context was requested;
 4. the default kubeconfig: $KUBECONFIG (several files, separated as in $PATH) or ~/.kube/config.
 
-kubernetes_asyncio reads the files and runs the credential plugins; the resulting `Configuration`
-becomes an `Endpoint`. Tokens are refreshed: a service account's is read again every minute, a
-credential plugin's is renewed before it expires, and after any 401 the next request reloads
-everything. Client certificates and the CA are read once. A proxy that the kubeconfig does not name
-is taken from the environment, as Go's ProxyFromEnvironment does.
+kubernetes_asyncio reads the files, within the bounds of `yaml_loader`, and runs the credential
+plugins; the resulting `Configuration` becomes an `Endpoint`. Tokens are refreshed: a service
+account's is read again every minute, a credential plugin's is renewed before it expires, and after
+any 401 the next request reloads everything. Client certificates and the CA are read once. A proxy
+that the kubeconfig does not name is taken from the environment, as Go's ProxyFromEnvironment does.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from kubernetes_asyncio.config.incluster_config import (
 )
 from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
+from extender.kube.decoders.yaml_loader import load_document
 from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.kube.rest.http_transport import (
     AiohttpTransport,
@@ -201,9 +202,18 @@ class _ConfiguredCredentials:
         return token.strip() if token else None
 
 
+class _BoundedMerger(KubeConfigMerger):
+    """Merges kubeconfigs that are within the bounds of YAML files."""
+
+    def load_config(self, path: str) -> None:
+        """Add a file. Raise YAMLError for one that is beyond the bounds."""
+        load_document(Path(path).read_bytes())
+        super().load_config(path)
+
+
 async def _load_kubeconfig(paths: str, context: str | None, configuration: Configuration) -> None:
     await asyncio.to_thread(_require_a_file, paths)
-    merger = await asyncio.to_thread(KubeConfigMerger, paths)
+    merger = await asyncio.to_thread(_BoundedMerger, paths)
     loader = KubeConfigLoader(
         config_dict=merger.config,
         active_context=context,

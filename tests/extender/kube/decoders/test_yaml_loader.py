@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ from extender.kube.decoders.yaml_loader import (
     BoundedLoader,
     load_document,
 )
+from extender.kube.rest.api_errors import ConnectionConfigError
+from extender.kube.rest.kubeconfig import kubeconfig_endpoint
 from fakeapi.controlplane.kubelet.script_parser import parse_script
 from fakeapi.controlplane.kubelet.scripts import ScriptError
 from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
@@ -58,6 +61,10 @@ READERS: dict[str, tuple[Callable[[Path], object], type[Exception]]] = {
     "a scheduler's configuration": (
         lambda path: load_scheduler_configuration(path.read_bytes(), NEWEST),
         SchedulerConfigError,
+    ),
+    "a kubeconfig": (
+        lambda path: asyncio.run(kubeconfig_endpoint(path)),
+        ConnectionConfigError,
     ),
 }
 
