@@ -70,7 +70,7 @@ def _make_replica_set_controller(context: ControllerContext) -> Component:
 
 
 def _make_workload_spread_controller(context: ComponentContext) -> Component:
-    from extender.controllers.workloadspread import WorkloadSpreadController
+    from extender.controllers.workloadspread.sync import WorkloadSpreadController
     from policies.workloadspread.reconcile import SpreadRules
 
     rules = SpreadRules(quirks=context.quirks)
@@ -80,7 +80,7 @@ def _make_workload_spread_controller(context: ComponentContext) -> Component:
 def _make_workload_spread_webhooks(
     context: ComponentContext, webhook_endpoint: WebhookEndpoint
 ) -> Component:
-    from extender.controllers.webhooks import WorkloadSpreadWebhooks  # imported on first use
+    from extender.controllers.webhooks.handlers import WorkloadSpreadWebhooks
     from policies.workloadspread.reconcile import SpreadRules
 
     rules = SpreadRules(quirks=context.quirks)

@@ -11,9 +11,3 @@ cluster_state           the caches that reviews read, and the cluster for schedu
 
 Sources: openkruise/kruise pkg/webhook/{pod,workloadspread,util}, pkg/util/workloadspread.
 """
-
-from __future__ import annotations
-
-from extender.controllers.webhooks.handlers import WorkloadSpreadWebhooks
-
-__all__ = ["WorkloadSpreadWebhooks"]

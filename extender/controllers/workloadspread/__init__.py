@@ -15,9 +15,3 @@ package carries them out.
 
 Source: openkruise/kruise pkg/controller/workloadspread.
 """
-
-from __future__ import annotations
-
-from extender.controllers.workloadspread.sync import WorkloadSpreadController
-
-__all__ = ["WorkloadSpreadController"]

@@ -23,7 +23,7 @@ from extender.controllers.process.controller_manager import (
     ManagerOptions,
 )
 from extender.controllers.process.webhook_server import WebhookServer, generate_certificate
-from extender.controllers.webhooks import WorkloadSpreadWebhooks
+from extender.controllers.webhooks.handlers import WorkloadSpreadWebhooks
 from extender.controllers.webhooks.registration import MUTATE_POD, MUTATING, NAME, VALIDATING
 from extender.controllers.webhooks.webhook_endpoint import Detach, Handlers, WebhookEndpoint
 from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses

@@ -17,9 +17,8 @@ from typing import Any, Final
 import pytest
 
 from extender.controllers.context import ControllerContext
-from extender.controllers.workloadspread import WorkloadSpreadController
 from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses
-from extender.controllers.workloadspread.sync import STALE_SECONDS
+from extender.controllers.workloadspread.sync import STALE_SECONDS, WorkloadSpreadController
 from extender.controllers.workloadspread.types import DEFINITIONS
 from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.informers.shared_informer import SharedInformerFactory, cancel_tasks
