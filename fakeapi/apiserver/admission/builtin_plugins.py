@@ -6,6 +6,7 @@ Always enabled, for objects and, where they change what is checked, for their su
 - A pod or pod group gets its priority from its PriorityClass, or from the global default class.
 - A pod and a claim keep to the LimitRanges of their namespace, and get their defaults.
 - A claim without a storage class gets the default one.
+- A pod gets the overhead and the placement of its RuntimeClass, which must exist.
 - A write that counts must fit the ResourceQuotas of its namespace, and is charged to them.
 - A pod that is created with a node name, or bound, gets the zone and region labels of its node.
 - A create of a custom resource is rejected while its definition is being deleted.
@@ -40,6 +41,7 @@ from fakeapi.apiserver.admission.priority import (
     check_priority_class_update,
     keep_pod_priority,
 )
+from fakeapi.apiserver.admission.runtime_class import set_runtime_class_fields
 from fakeapi.apiserver.admission.service_account import (
     admit_service_account,
     check_ephemeral_containers,
@@ -123,7 +125,7 @@ _ON_CREATE: Final[Mapping[str, tuple[AdmitCreate, ...]]] = {
     "compositepodgroups.scheduling.k8s.io": (admit_pod_group,),
     "podgroups.scheduling.k8s.io": (admit_pod_group,),
     "persistentvolumeclaims": (set_default_storage_class,),
-    "pods": (complete_containers, admit_pod, set_topology_labels),
+    "pods": (complete_containers, admit_pod, set_topology_labels, set_runtime_class_fields),
     "priorityclasses.scheduling.k8s.io": (check_priority_class, admit_priority_class),
 }
 _ON_UPDATE: Final[Mapping[str, tuple[AdmitUpdate, ...]]] = {
