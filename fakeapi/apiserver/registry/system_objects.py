@@ -5,10 +5,12 @@
 - one APIService for each group and version;
 - the ConfigMaps ``kube-system/extension-apiserver-authentication``, which extension API servers
   read, and ``kube-apiserver-legacy-service-account-token-tracking``;
-- the roles and bindings of :mod:`fakeapi.apiserver.auth.bootstrap_policy`.
+- the roles and bindings of :mod:`fakeapi.apiserver.auth.bootstrap_policy`;
+- the FlowSchemas and PriorityLevelConfigurations of
+  :mod:`fakeapi.apiserver.registry.flow_control_objects`.
 
-Like kube-apiserver, the server creates those of networks and APIServices again when they are
-deleted.
+Like kube-apiserver, the server creates those of networks, APIServices and flow control again when
+they are deleted.
 
 Sources: pkg/controlplane/controller (kubernetesservice, defaultservicecidr, legacytokentracking,
 clusterauthenticationtrust), pkg/controlplane/reconcilers, cmd/kube-apiserver/app/aggregator.go,
@@ -24,13 +26,16 @@ from typing import Final
 
 from fakeapi.apiserver.auth.bootstrap_policy import read_bootstrap_policy
 from fakeapi.apiserver.defaulting.service_allocator import CLUSTER_IP_RANGE
+from fakeapi.apiserver.registry.flow_control_objects import flow_control_objects
 from fakeapi.apiserver.store.object_store import Document
 
 RESTORED_KINDS: Final = (
     "APIService",
     "EndpointSlice",
     "Endpoints",
+    "FlowSchema",
     "IPAddress",
+    "PriorityLevelConfiguration",
     "Service",
     "ServiceCIDR",
 )
@@ -86,6 +91,7 @@ def system_objects(
         *_config_maps(address, now),
         *(_api_service(group, version, now) for group, version in versions if _has_priority(group)),
         *read_bootstrap_policy(),
+        *flow_control_objects(),
     ]
 
 
