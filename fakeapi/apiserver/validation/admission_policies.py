@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed
-from fakeapi.apiserver.validation.policy_expressions import PolicyExpressions
 from fakeapi.apiserver.validation.webhook_configurations import rule_errors, selector_errors
 from fakeapi.apiserver.wire.errors import (
     Cause,
@@ -50,6 +49,9 @@ def policy_errors(policy: Object, _path: str) -> Iterator[Cause]:
     if not is_installed():
         yield forbidden_field(f"{path}.validations", MISSING)
         return
+    # imports the type checker
+    from fakeapi.apiserver.validation.policy_expressions import PolicyExpressions
+
     yield from PolicyExpressions(spec).errors(spec, policy["metadata"].get("name") or "")
 
 

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from extender.kube.rest.http_transport import client_tls
-from fakeapi.apiserver.schema.cel.compilation import expression_error
-from fakeapi.apiserver.schema.cel.field_references import Scope
 from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed
 from fakeapi.apiserver.schema.crds.version_validation import (
     REVIEWS,
@@ -54,7 +52,6 @@ _LEAST_SEGMENTS: Final = 3
 _UNARY: Final = ("Exists", "DoesNotExist")
 _BINARY: Final = ("In", "NotIn")
 _MOST_CONDITIONS: Final = 64
-_VARIABLES: Final[Scope] = {"object": None, "oldObject": None, "request": None}
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
@@ -258,8 +255,10 @@ def condition_errors(
 
 
 def _expression(expression: str, path: str) -> Iterator[Cause]:
-    if fault := expression_error(expression, _VARIABLES, "boolean"):
-        yield invalid_value(path, expression, fault)
+    # imports the type checker
+    from fakeapi.apiserver.validation.admission_expressions import condition_causes
+
+    return condition_causes(expression, path)
 
 
 def _reviews(versions: Sequence[str], path: str) -> Iterator[Cause]:

@@ -1,10 +1,11 @@
-"""The cost of an admission webhook that labels pods, compared with a create without one."""
+"""The cost of a webhook that labels pods, and of 20 policies, compared with a create without."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from base64 import b64encode
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ _PODS = "/api/v1/namespaces/default/pods"
 _NAME = "label.example.com"
 _TURNS = 1_000
 _ROUNDS = 7
+_POLICIES = 20
 _PATCH = [{"op": "add", "path": "/metadata/annotations", "value": {"seen": "yes"}}]
 _SPEC = {
     "containers": [
@@ -34,16 +36,20 @@ _SPEC = {
 
 
 def measure() -> dict[str, Figure]:
-    """Create pods with and without a webhook in this process, by turns."""
+    """Create pods with and without a webhook, or policies, in this process, by turns."""
+    return {
+        "webhook-create": _compared(_watched, "one in-process mutating webhook"),
+        "policies-create": _compared(_ruled, "20 policies of comprehensions over containers"),
+    }
+
+
+def _compared(prepare: Callable[[Api], Api], what: str) -> Figure:
     _turn(_api())
-    pairs = [(_turn(_api()), _turn(_watched(_api()))) for _ in range(_ROUNDS)]
-    bare, watched = (statistics.median(seconds) for seconds in zip(*pairs, strict=True))
-    ratio = statistics.median(
-        watched / bare for bare, watched in pairs
-    )  # noise hits both of a pair
-    what = "create of a pod, without and with one in-process mutating webhook"
-    shown = f"{bare * 1e6:.0f} µs, {watched * 1e6:.0f} µs"
-    return {"webhook-create": untimed(what, shown, ratio)}
+    pairs = [(_turn(_api()), _turn(prepare(_api()))) for _ in range(_ROUNDS)]
+    bare, other = (statistics.median(seconds) for seconds in zip(*pairs, strict=True))
+    ratio = statistics.median(other / bare for bare, other in pairs)  # noise hits both of a pair
+    shown = f"{bare * 1e6:.0f} µs, {other * 1e6:.0f} µs"
+    return untimed(f"create of a pod, without and with {what}", shown, ratio)
 
 
 def _api() -> Api:
@@ -65,6 +71,21 @@ def _watched(api: Api) -> Api:
     }
     api.load([{**group, "metadata": {"name": "label"}, "webhooks": [webhook]}])
     api.webhooks.handlers[_NAME] = _label
+    return api
+
+
+def _ruled(api: Api) -> Api:
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"]}
+    constraints = {"resourceRules": [{**rule, "resources": ["pods"]}]}
+    group = {"apiVersion": "admissionregistration.k8s.io/v1"}
+    for number in range(_POLICIES):
+        test = f"object.spec.containers.all(c, c.image != 'image-{number}')"
+        spec = {"matchConstraints": constraints, "validations": [{"expression": test}]}
+        bound = {"policyName": f"p{number}", "validationActions": ["Deny"]}
+        kind = "ValidatingAdmissionPolicy"
+        for each, fields in ((kind, spec), (f"{kind}Binding", bound)):
+            metadata = {"name": f"p{number}"}
+            api.load([{**group, "kind": each, "metadata": metadata, "spec": fields}])
     return api
 
 

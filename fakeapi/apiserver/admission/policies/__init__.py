@@ -7,6 +7,8 @@ validation denies the request, or warns (:mod:`dispatcher`):
 
     mutating webhooks → defaulting, validation → policies → validating webhooks
 
+The match conditions of webhooks are evaluated in the same way (:mod:`webhook_conditions`).
+
 Policies and webhook configurations are themselves exempt. There is no audit log, so ``Audit`` has
 no effect; audit annotations are evaluated only for their errors.
 

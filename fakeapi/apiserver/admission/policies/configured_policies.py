@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from fakeapi.apiserver.admission.webhooks.attributes import VersionedObjects
 from fakeapi.apiserver.admission.webhooks.configured_webhooks import (
@@ -35,9 +38,12 @@ Object = Mapping[str, Any]
 _REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MatchResources:
-    """The requests that a policy or a binding matches; no rules match every resource."""
+    """The requests that a policy or a binding matches; no rules match every resource.
+
+    Equal constraints are one object, see :func:`_match`.
+    """
 
     rules: tuple[WebhookRule, ...]
     excluded: tuple[WebhookRule, ...]
@@ -188,6 +194,12 @@ def _binding(name: str, spec: Object) -> PolicyBinding:
 
 
 def _match(match: Object) -> MatchResources:
+    return _matched(orjson.dumps(match))
+
+
+@lru_cache(maxsize=1024)
+def _matched(encoded: bytes) -> MatchResources:
+    match = orjson.loads(encoded)
     return MatchResources(
         rules=tuple(map(compile_rule, match.get("resourceRules") or ())),
         excluded=tuple(map(compile_rule, match.get("excludeResourceRules") or ())),

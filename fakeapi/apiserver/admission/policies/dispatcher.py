@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fakeapi.apiserver.admission.policies.configured_policies import (
+    MatchResources,
     Policy,
     PolicyBinding,
 )
@@ -23,6 +24,7 @@ from fakeapi.apiserver.admission.policies.matching import (
     param_kind,
 )
 from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes, VersionedObjects
+from fakeapi.apiserver.admission.webhooks.rule_matcher import WebhookInvocation
 from fakeapi.apiserver.auth.authorization import Authorizer
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.store.dry_run import ObjectReader
@@ -51,6 +53,11 @@ class PolicyDispatcher:
         self._versioned_objects = versioned_objects
         self._authorizer = authorizer
 
+    @property
+    def has_policies(self) -> bool:
+        """Whether there are policies to evaluate."""
+        return bool(self._policies)
+
     def validate(self, attributes: AdmissionAttributes, warn: Callable[[str], None]) -> None:
         """Evaluate the policies for a request, and pass on warnings; raise StatusError."""
         fields = frozenset[str]().union(*(policy.program.fields for policy in self._policies))
@@ -60,6 +67,19 @@ class PolicyDispatcher:
         for policy in self._policies:
             run.apply(policy)
         run.finish()
+
+    def conditions_hold(
+        self, invocation: WebhookInvocation, attributes: AdmissionAttributes
+    ) -> bool:
+        """Return whether all match conditions of a webhook are true. Raise StatusError (403)."""
+        if not invocation.webhook.conditions:
+            return True
+        # imports the CEL library
+        from fakeapi.apiserver.admission.policies.webhook_conditions import match_conditions_hold
+
+        return match_conditions_hold(
+            invocation, attributes, self._versioned_objects, self._objects, self._authorizer
+        )
 
 
 class _Run:
@@ -80,13 +100,14 @@ class _Run:
         self._versioned_objects = versioned_objects
         self._authorizer = authorizer
         self._warn = warn
+        self._matched: dict[MatchResources, ResourceInfo | None] = {}
         self._inputs: dict[ResourceInfo, PolicyInput] = {}
         self._denial: tuple[str, str] | None = None
 
     def apply(self, policy: Policy) -> None:
         """Evaluate one policy for all its bindings."""
         try:
-            resource = match(policy.match, self._attributes, self._objects, self._versioned_objects)
+            resource = self._match(policy.match)
             if resource is not None:
                 param_kind(policy, self._versioned_objects)
         except PolicyConfigurationError as error:
@@ -99,6 +120,13 @@ class _Run:
                 self._apply_binding(policy, binding, resource)
             except PolicyConfigurationError as error:
                 self._deny_configuration(policy, _named(policy, binding), f"binding: {error}")
+
+    def _match(self, resources: MatchResources) -> ResourceInfo | None:
+        """Return the resource that matches; policies with equal constraints share the result."""
+        if resources not in self._matched:
+            found = match(resources, self._attributes, self._objects, self._versioned_objects)
+            self._matched[resources] = found
+        return self._matched[resources]
 
     def _deny_configuration(self, policy: Policy, named: str, error: str) -> None:
         if not policy.fails_open:
@@ -143,11 +171,11 @@ class _Run:
                 self._deny(f"{_named(policy, binding)} denied request: {error}")
 
     def _input(self, resource: ResourceInfo) -> PolicyInput:
-        # imports the CEL library
-        from fakeapi.apiserver.admission.policies.evaluation import PolicyInput
-
         found = self._inputs.get(resource)
         if found is None:
+            # imports the CEL library
+            from fakeapi.apiserver.admission.policies.evaluation import PolicyInput
+
             found = self._inputs[resource] = PolicyInput(
                 resource,
                 self._attributes,

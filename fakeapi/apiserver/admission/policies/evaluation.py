@@ -36,6 +36,7 @@ from fakeapi.apiserver.auth.authorization import Authorizer
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.builtin import NAMESPACES
 from fakeapi.apiserver.schema.cel.compilation import (
+    NOT_NATIVE,
     OBJECT_BUDGET,
     ExpressionError,
     known_functions,
@@ -70,8 +71,8 @@ class PolicyResult:
     annotation_errors: list[str] = field(default_factory=list)
 
 
-class _PolicyError(Exception):
-    """A policy as a whole cannot be evaluated."""
+class EvaluationError(Exception):
+    """A policy as a whole, or the match conditions of a webhook, cannot be evaluated."""
 
 
 class PolicyInput:
@@ -94,12 +95,12 @@ class PolicyInput:
         self._versioned_objects = versioned_objects
         self._objects = objects
         self._variables: _Variables | None = None
-        self._context = new_context()
+        self._context: Any = None
+        self._changed: dict[str, Any] = {}
+        self._scope = _Scope(self._input, self._variable)
         self._authorizer = authorizer
         self._known: frozenset[str] = frozenset()
         self._size = 0
-        self._has_params = False
-        self._context.add_variable("params", None)
 
     def evaluate(
         self, policy: CompiledPolicy, params: Document | None, *, fails_open: bool
@@ -110,27 +111,31 @@ class PolicyInput:
         try:
             if evaluation.matches(fails_open=fails_open):
                 evaluation.validate(result, fails_open=fails_open)
-        except _PolicyError as error:
+        except EvaluationError as error:
             if not fails_open:
                 result.failures.append(Failure(str(error)))
         return result
 
+    def matches(self, policy: CompiledPolicy, *, fails_open: bool) -> bool:
+        """Return whether all match conditions of a policy are true. Raise EvaluationError."""
+        return _Evaluation(self, policy, None).matches(fails_open=fails_open)
+
     def begin(self, policy: CompiledPolicy, params: Document | None) -> None:
         """Set the variables that differ between evaluations."""
         self._variables = _Variables(policy) if policy.variables else None
-        if policy.variables:
-            self._context.add_variable("variables", dict.fromkeys(policy.variables, True))
-        if params is not None or self._has_params:
-            self._context.add_variable("params", params)
-            self._has_params = params is not None
+        changed = {"params": params, "variables": dict.fromkeys(policy.variables, True)}
+        self._scope |= changed
+        self._changed |= changed
 
     def value_of(self, expression: PolicyExpression) -> Any:
         """Return the value of an expression. Raise ExpressionError."""
         compiled = expression.compiled
         if isinstance(compiled, ExpressionError):
             raise compiled
-        if not expression.names <= self._known:
-            self._add(expression.names - self._known)
+        found = compiled.evaluate_natively(self._scope, _SCOPE_FUNCTIONS)
+        if found is not NOT_NATIVE:
+            return found
+        self._add(expression.names - self._known)
         return compiled.evaluate_in(self._context)
 
     def cost_of(self, expression: PolicyExpression) -> int:
@@ -154,11 +159,16 @@ class PolicyInput:
         return self._variables.value(name, self)
 
     def _add(self, names: frozenset[str]) -> None:
-        """Add the variables and functions of these names to the context."""
+        """Add the variables and functions of these names to the library's context."""
+        if self._context is None:
+            self._context = new_context()
+        for name, value in self._changed.items():
+            self._context.add_variable(name, value)
+        self._changed.clear()
         self._known |= names
         for name in names:
             if name in INPUTS:
-                self._context.add_variable(name, self._input(name))
+                self._context.add_variable(name, self._scope[name])
             else:
                 self._context.add_function(name, self._function(name))
 
@@ -213,6 +223,23 @@ _HIDDEN: Final = frozenset(("managedFields", "ownerReferences", "selfLink"))
 _NOT_IN_REQUEST: Final = frozenset(("uid", "object", "oldObject"))
 
 
+_SCOPE_FUNCTIONS: Final = frozenset((VARIABLE_FUNCTION,))
+
+
+class _Scope(dict[str, Any]):
+    """The variables of a request, each computed when an expression first refers to it."""
+
+    def __init__(self, compute: Callable[[str], Any], variable: Callable[[str], Any]) -> None:
+        super().__init__({VARIABLE_FUNCTION: variable})
+        self._compute = compute
+
+    def __missing__(self, name: str) -> Any:
+        if name not in INPUTS:
+            raise KeyError(name)
+        self[name] = value = self._compute(name)
+        return value
+
+
 class _Variables:
     """The variables of one evaluation, each with its value or its error once it is known."""
 
@@ -253,7 +280,7 @@ class _Evaluation:
         self._given, self._policy = given, policy
 
     def matches(self, *, fails_open: bool) -> bool:
-        """Return whether all match conditions are true. Raise _PolicyError."""
+        """Return whether all match conditions are true. Raise EvaluationError."""
         errors, left = [], _CONDITIONS_BUDGET
         for condition in self._policy.conditions:
             left = self._spend(condition, left)
@@ -263,11 +290,11 @@ class _Evaluation:
             except ExpressionError as error:
                 errors.append(str(error))
         if errors and not fails_open:
-            raise _PolicyError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+            raise EvaluationError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
         return not errors
 
     def validate(self, result: PolicyResult, *, fails_open: bool) -> None:
-        """Evaluate validations and audit annotations. Raise _PolicyError."""
+        """Evaluate validations and audit annotations. Raise EvaluationError."""
         left = OBJECT_BUDGET
         for validation in self._policy.validations:
             left = self._spend(validation.expression, left)
@@ -306,13 +333,13 @@ class _Evaluation:
         return text if usable else validation.message
 
     def _spend(self, expression: PolicyExpression, left: int) -> int:
-        """Return the budget that an evaluation leaves. Raise _PolicyError if it is not enough."""
+        """Return the budget that an evaluation leaves. Raise EvaluationError if none is left."""
         try:
             left -= self._given.cost_of(expression)
         except ExpressionError as error:
-            raise _PolicyError(_resulted_in(expression, str(error))) from None
+            raise EvaluationError(_resulted_in(expression, str(error))) from None
         if left < 0:
-            raise _PolicyError(_OUT_OF_BUDGET)
+            raise EvaluationError(_OUT_OF_BUDGET)
         return left
 
     def _value(self, expression: PolicyExpression) -> Any:

@@ -1,15 +1,11 @@
-"""AdmissionReviews: whether a webhook is called, the request that it receives, and its response.
-
-All match conditions (CEL expressions over ``object``, ``oldObject`` and ``request``) must be true
-for a webhook to be called. If none is false and one cannot be evaluated, the request fails, or,
-with the failure policy Ignore, the webhook is not called.
+"""AdmissionReviews: the request that a webhook receives, and its response.
 
 A webhook that cannot be called, or whose response is invalid, is a :class:`CallError`; its failure
 policy decides whether the request then fails. A webhook that denies a request rejects it with the
 code, reason and details of its response.
 
 Sources: k8s.io/apiserver/pkg/admission/plugin/webhook (request/admissionreview.go,
-errors/statuserror.go, matchconditions/matcher.go).
+errors/statuserror.go).
 """
 
 from __future__ import annotations
@@ -25,10 +21,8 @@ from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes,
 from fakeapi.apiserver.admission.webhooks.configured_webhooks import Role
 from fakeapi.apiserver.admission.webhooks.rule_matcher import WebhookInvocation
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.schema.cel.compilation import ExpressionError, compile_expression
-from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed
 from fakeapi.apiserver.store.object_store import Document
-from fakeapi.apiserver.wire.errors import StatusError, forbidden
+from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.http_messages import User
 
 _GROUP: Final = "admission.k8s.io"
@@ -259,33 +253,3 @@ def _mismatch(value: Any, where: str, go_type: str) -> CallError:
 def _json_type(value: Any) -> str:
     names = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
     return names.get(type(value), "object")
-
-
-def match_conditions_hold(
-    invocation: WebhookInvocation,
-    attributes: AdmissionAttributes,
-    versioned_objects: VersionedObjects,
-) -> bool:
-    """Return whether all match conditions of a webhook are true. Raise StatusError (403)."""
-    webhook = invocation.webhook
-    if not webhook.conditions:
-        return True
-    request = admission_request(invocation.resource, attributes, versioned_objects)
-    objects = {name: request.pop(name) for name in ("object", "oldObject")}
-    faults = []
-    for expression in webhook.conditions:
-        try:
-            if _evaluate(expression, {**objects, "request": request}) is False:
-                return False
-        except ExpressionError as error:
-            faults.append(f"expression '{expression}' resulted in error: {error}")
-    if faults and not webhook.fails_open:
-        detail = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-        raise forbidden(attributes.requested.resource, attributes.name, detail)
-    return not faults
-
-
-def _evaluate(expression: str, variables: Mapping[str, Any]) -> Any:
-    if not is_installed():
-        raise ExpressionError(MISSING)
-    return compile_expression(expression).evaluate(variables)

@@ -19,12 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from fakeapi.apiserver.admission.webhooks.admission_review import (
     CallError,
     ReviewResponse,
-    match_conditions_hold,
     object_kind,
 )
 from fakeapi.apiserver.admission.webhooks.attributes import (
@@ -102,8 +101,23 @@ class _ReinvocationContext:
         self.before.clear()
 
 
-PolicyCheck = Callable[[AdmissionAttributes, Callable[[str], None]], None]
-"""A function that validates a request by admission policies: (attributes, warn)."""
+class AdmissionExpressions(Protocol):
+    """The expressions of a request: admission policies, and match conditions of webhooks."""
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether there are policies to evaluate."""
+        ...
+
+    def validate(self, attributes: AdmissionAttributes, warn: Callable[[str], None]) -> None:
+        """Evaluate the policies, and pass on warnings. Raise StatusError."""
+        ...
+
+    def conditions_hold(
+        self, invocation: WebhookInvocation, attributes: AdmissionAttributes
+    ) -> bool:
+        """Return whether the match conditions of a webhook are true. Raise StatusError."""
+        ...
 
 
 class WebhookDispatcher:
@@ -115,9 +129,9 @@ class WebhookDispatcher:
         requested: RequestedOperation,
         objects: ObjectReader,
         versioned_objects: VersionedObjects,
-        policies: PolicyCheck | None = None,
+        expressions: AdmissionExpressions,
     ) -> None:
-        self._policies = policies
+        self._expressions = expressions
         self._warnings: list[str] = []
         self._webhooks = webhooks
         self._requested = requested
@@ -192,12 +206,12 @@ class WebhookDispatcher:
     def validate(self, kind: ResourceInfo, document: Document, old: Document | None) -> None:
         """Call policies and validating webhooks. Raise StatusError, CallsPendingError."""
         hooks = self._webhooks_of("validating")
-        if hooks or self._policies is not None:
+        if hooks or self._expressions.has_policies:
             self._validate(hooks, self._attributes(kind, document, old))
 
     def _validate(self, hooks: Sequence[Webhook], attributes: AdmissionAttributes) -> None:
-        if self._policies is not None:
-            self._policies(attributes, self._warnings.append)
+        if self._expressions.has_policies:
+            self._expressions.validate(attributes, self._warnings.append)
         if hooks:
             self._call_validating(hooks, attributes)
 
@@ -286,9 +300,8 @@ class WebhookDispatcher:
     ) -> WebhookInvocation | None:
         """Return the invocation of a webhook; None if it does not match. Raise StatusError."""
         found = invocation_of(webhook, attributes, self._objects, self._versioned_objects)
-        if found is None or not match_conditions_hold(found, attributes, self._versioned_objects):
-            return None
-        return found
+        holds = found is not None and self._expressions.conditions_hold(found, attributes)
+        return found if holds else None
 
     def _patched(
         self,

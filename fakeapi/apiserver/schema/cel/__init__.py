@@ -1,12 +1,18 @@
 """CEL: validation rules of schemas (``x-kubernetes-validations``), and admission policies.
 
+    expression_parser      the syntax tree of an expression (syntax_tree), with macros expanded
+                           (macro_expansion)
+    type_checker           the type of an expression (cel_types), from those of its variables
+                           (declared_types, admission_variables) and functions
+                           (function_declarations); errors as cel-go prints them (source_errors)
     parser                 the tokens of an expression, optional field selection, and the CEL
                            library, if it is installed (extra ``cel``)
-    macros                 macros of two variables, cel.bind and fields in backticks, rewritten
+    macros                 macros of two variables and fields in backticks, rewritten
     kubernetes_functions   the functions that Kubernetes adds to CEL
     values                 values as rules see them
-    field_references       names, fields and field paths, checked against a schema
-    compilation            compiled expressions, and the errors of a schema's rules
+    field_paths            field paths of rules
+    compilation            compiled expressions
+    rule_validation        the errors of a schema's rules
     evaluation             a schema's rules, evaluated for objects
 
 Costs differ from upstream: no cost is estimated when a definition is written. The cost of an

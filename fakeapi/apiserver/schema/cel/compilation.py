@@ -1,48 +1,25 @@
-"""Compilation of a schema's rules: expressions with their variables, their cost and their result.
-
-Errors of rules, fields and expressions are found when a definition is written.
-
-Source: ValidateCustomResourceDefinitionOpenAPISchema in k8s.io/apiextensions-apiserver/pkg/apis/
-apiextensions/validation/validation.go; compileRule in pkg/apiserver/schema/cel/compilation.go.
-"""
+"""Compiled expressions: their variables, their cost and their result."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fakeapi.apiserver.schema.cel.field_references import (
-    FieldPathError,
-    Scope,
-    find_field,
-    reference_error,
-)
 from fakeapi.apiserver.schema.cel.kubernetes_functions import FUNCTIONS
 from fakeapi.apiserver.schema.cel.macros import expand_syntax
 from fakeapi.apiserver.schema.cel.parser import (
     ENGINE,
     MATCHES,
-    MISSING,
-    OPTIONAL_FIELD,
-    expand_optional_syntax,
-    is_installed,
     limit_error,
     macro_depth,
     tokenize,
 )
-from fakeapi.apiserver.schema.cel.values import with_metadata
-from fakeapi.apiserver.schema.structural.schema_tree import Json, SchemaNode
-from fakeapi.apiserver.wire.errors import (
-    Cause,
-    GoFormattedValue,
-    forbidden_field,
-    go_formatted,
-    invalid_value,
-    required,
-    unsupported_value,
-)
+from fakeapi.apiserver.schema.cel.values import NATIVE_ERRORS
+
+if TYPE_CHECKING:
+    from fakeapi.apiserver.schema.cel.native_evaluation import Evaluation
 
 PER_CALL_LIMIT: Final = 1_000_000
 OBJECT_BUDGET: Final = 10_000_000
@@ -50,6 +27,11 @@ OBJECT_BUDGET: Final = 10_000_000
 _FAILED: Final = "Failed to parse expression"
 _FUNCTION_ERROR: Final = re.compile(r"Function '\w+' error: Python function call failed: \w+: ")
 _FUNCTION_HINT: Final = ". Check function arguments and their types."
+
+
+NO_NAMES: Final = frozenset[str]()
+NOT_NATIVE: Final = object()
+"""The result of an evaluation that is left to the library."""
 
 
 class ExpressionError(ValueError):
@@ -66,6 +48,8 @@ class Expression:
     def __init__(self, source: str) -> None:
         """Compile the expression. Raise ExpressionError if that fails."""
         self.source = source
+        self._native: Evaluation | None = None
+        self._is_native = True
         if (problem := limit_error(source)) is not None:
             raise ExpressionError(f"compilation failed: ERROR: <input>:-1:0: {problem}")
         tokens = tokenize(source)
@@ -95,10 +79,31 @@ class Expression:
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
         """Return the value of the expression. Raise ExpressionError if the evaluation fails."""
+        if (found := self.evaluate_natively({**variables})) is not NOT_NATIVE:
+            return found
         context = _context()
         for name, value in variables.items():
             context.add_variable(name, value)
         return self.evaluate_in(context)
+
+    def evaluate_natively(self, scope: dict[str, Any], functions: frozenset[str] = NO_NAMES) -> Any:
+        """Return the value in a scope, or NOT_NATIVE if the library must evaluate it.
+
+        ``functions`` are those that every scope of this expression has.
+        """
+        if not self._is_native:
+            return NOT_NATIVE
+        if self._native is None:
+            from fakeapi.apiserver.schema.cel.native_evaluation import compile_natively
+
+            self._native = compile_natively(self.source, functions)
+            self._is_native = self._native is not None
+        if self._native is None:
+            return NOT_NATIVE
+        try:
+            return self._native(scope)
+        except NATIVE_ERRORS:
+            return NOT_NATIVE
 
     def evaluate_in(self, context: Any) -> Any:
         """Return the value in a context, see :func:`new_context`. Raise ExpressionError."""
@@ -163,107 +168,3 @@ def value_size(value: Any) -> int:
     if isinstance(value, dict):
         return 1 + sum(map(value_size, value.values()))
     return 1 + sum(map(value_size, value)) if isinstance(value, list) else 1
-
-
-_REASONS: Final = (
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueInvalid",
-    "FieldValueRequired",
-)
-_NO_BREAKS: Final = "must not contain line breaks"
-_NOT_EMPTY: Final = "must be non-empty if specified"
-
-
-def rule_errors(rule: Json, node: SchemaNode, path: str) -> Iterator[Cause]:
-    """Return the errors of a rule's fields, except those of its expressions."""
-    source = (rule.get("rule") or "").strip()
-    message = rule.get("message") or ""
-    if not source:
-        yield required(f"{path}.rule", "rule is not specified")
-    elif message and not message.strip():
-        yield invalid_value(f"{path}.message", message, _NOT_EMPTY)
-    elif _breaks(message.strip()):
-        yield invalid_value(f"{path}.message", message, _NO_BREAKS)
-    elif _breaks(source) and not message.strip():
-        detail = "message must be specified if rule contains line breaks"
-        yield required(f"{path}.message", detail)
-    worded = rule.get("messageExpression")
-    if worded and not worded.strip():
-        yield required(
-            f"{path}.messageExpression", "messageExpression must be non-empty if specified"
-        )
-    if rule.get("reason") and rule["reason"] not in _REASONS:
-        yield unsupported_value(f"{path}.reason", rule["reason"], _REASONS)
-    yield from _field_path_errors(rule.get("fieldPath") or "", node, f"{path}.fieldPath")
-
-
-def _field_path_errors(field: str, node: SchemaNode, path: str) -> Iterator[Cause]:
-    if not field:
-        return
-    if not field.strip():
-        yield invalid_value(path, field, _NOT_EMPTY)
-    if _breaks(field):
-        yield invalid_value(path, field, _NO_BREAKS)
-    try:
-        find_field(field, node)
-    except FieldPathError:
-        yield invalid_value(path, field, "must be a valid path")
-
-
-def _breaks(text: str) -> bool:
-    return "\n" in text or "\r" in text
-
-
-def expression_errors(
-    rule: Json, node: SchemaNode, path: str, *, is_resource: bool, uncorrelated: str
-) -> Iterator[Cause]:
-    """Return the errors of a rule's expressions.
-
-    ``uncorrelated`` is the path of the enclosing list whose elements cannot be correlated with
-    those of the old object, so that ``oldSelf`` is not available ("": there is none).
-    """
-    if not is_installed():
-        yield forbidden_field(f"{path}.rule", MISSING)
-        return
-    visible = with_metadata(node) if is_resource else node
-    scope: Scope = {"self": visible, "oldSelf": None if rule.get("optionalOldSelf") else visible}
-    fault = expression_error(rule["rule"], scope, "boolean")
-    if fault is not None:
-        yield invalid_value(f"{path}.rule", _rule_value(rule), fault)
-        return
-    worded = rule.get("messageExpression")
-    fault = expression_error(worded, scope, "string") if worded else None
-    if fault is not None:
-        message = fault.replace("compilation failed", "messageExpression compilation failed")
-        yield invalid_value(f"{path}.messageExpression", _rule_value(rule), message)
-    if compile_expression(rule["rule"].strip()).uses_old:
-        if uncorrelated:
-            detail = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
-            yield invalid_value(f"{path}.rule", rule["rule"], f"{detail} {uncorrelated}")
-    elif "optionalOldSelf" in rule:
-        detail = "may not be set if oldSelf is not used in rule"
-        yield invalid_value(f"{path}.optionalOldSelf", rule["optionalOldSelf"], detail)
-
-
-def expression_error(source: str, scope: Scope, result_type: str) -> str | None:
-    """Return the error of an expression that must have a type; None if it is valid."""
-    try:
-        compile_expression(source.strip())
-    except ExpressionError as error:
-        return str(error)
-    functions = {**known_functions(), OPTIONAL_FIELD: None}
-    return reference_error(expand_optional_syntax(source.strip()), scope, functions, result_type)
-
-
-def _rule_value(rule: Json) -> GoFormattedValue:
-    """Return a rule as Go prints upstream's internal type."""
-    fields = {
-        "Rule": rule.get("rule", ""),
-        "Message": rule.get("message", ""),
-        "MessageExpression": rule.get("messageExpression", ""),
-        "Reason": rule.get("reason"),
-        "FieldPath": rule.get("fieldPath", ""),
-        "OptionalOldSelf": rule.get("optionalOldSelf"),
-    }
-    return go_formatted(fields)

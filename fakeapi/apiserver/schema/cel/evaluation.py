@@ -21,7 +21,7 @@ from fakeapi.apiserver.schema.cel.compilation import (
     ExpressionError,
     compile_expression,
 )
-from fakeapi.apiserver.schema.cel.field_references import find_field
+from fakeapi.apiserver.schema.cel.field_paths import find_field
 from fakeapi.apiserver.schema.cel.parser import ENGINE, MISSING, is_installed
 from fakeapi.apiserver.schema.cel.values import (
     ValueConverter,

@@ -216,6 +216,30 @@ def _contains_cidr(network: str, other: str) -> bool:
     return same and two.network_address in one
 
 
+def _formatted(form: str, values: Sequence[Any]) -> str:
+    """Return a text with its clauses (``%s``, ``%d``, ``%.2f``) replaced by values."""
+    left = iter(values)
+
+    def clause(match: re.Match[str]) -> str:
+        if match[0] == "%%":
+            return "%"
+        value = next(left, None)
+        if value is None:
+            raise ValueError("index out of range")
+        if match[2] == "s":
+            return str(value).lower() if isinstance(value, bool) else str(value)
+        return format(value, f"{match[1] or ''}{match[2]}")
+
+    return _CLAUSE.sub(clause, form)
+
+
+_CLAUSE: Final = re.compile(r"%(?:%|(\.\d+)?([sdfebxXo]))")
+
+
+def _unwrapped(values: Sequence[Any]) -> list[Any]:
+    return [value.value() for value in values if value.has_value()]
+
+
 _CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
     "byte": lambda text: "" if FORMATS["byte"](text) else "invalid base64",
     "date": lambda text: "" if FORMATS["date"](text) else "invalid date",
@@ -274,6 +298,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "family": lambda text: _address(text).version,
     "find": _find,
     "findAll": _find_all,
+    "format": _formatted,
     "format.named": _format_named,
     "getEscapedPath": _escaped_path,
     "getHost": _host,
@@ -319,6 +344,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "sign": lambda text: (_amount(text) > 0) - (_amount(text) < 0),
     "sub": lambda one, two: _quantity_string(_amount(one) - _other(two)),
     "sum": _sum,
+    "optional.unwrap": _unwrapped,
+    "unwrapOpt": _unwrapped,
     "url": _url,
     "validate": _validate,
     MATCHES: _matches,

@@ -1,11 +1,14 @@
 """Syntax that the CEL library does not have, rewritten with what it has.
 
-    cel.bind(x, value, body)       [value].map(x, body)[0]
     list.all(i, v, body)           macro_entries(list).all(e, body for its index and value)
     map.transformMap(k, v, body)   macro_map(macro_entries(map).map(e, [e.key, body ...]))
+    list.sortBy(x, key)            sorted_by(list, list.map(x, key))
+    a.optMap(x, value)             optional_first(optional_values(a).map(x, value))
     object.`a-b`                   quoted_field(object, 'a-b')
+    [?a, b]                        present_elements([a, b], [true, false])
+    {?'a': b}                      present_entries([['a', b]], [true])
 
-Sources: github.com/google/cel-go/ext (bindings.go, comprehensions.go),
+Sources: github.com/google/cel-go/ext (comprehensions.go),
 https://github.com/google/cel-spec/blob/master/doc/langdef.md#field-selection.
 """
 
@@ -15,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fakeapi.apiserver.schema.cel.parser import (
+    ENGINE,
     TWO_VARIABLE_MACROS,
     Token,
     closing_index,
@@ -28,6 +32,11 @@ from fakeapi.apiserver.schema.cel.values import escape
 
 _ENTRY: Final = "macro_entry"
 _NATIVE: Final = {"existsOne": "exists_one"}
+_ONE_VARIABLE: Final = {
+    "optFlatMap": "first_optional(optional_values({0}).{1})",
+    "optMap": "optional_first(optional_values({0}).{1})",
+    "sortBy": "sorted_by({0}, {0}.{1})",
+}
 _TRANSFORMS: Final = {
     "transformList": "",
     "transformMap": "macro_map",
@@ -37,7 +46,7 @@ _TRANSFORMS: Final = {
 
 def expand_syntax(expression: str) -> str:
     """Return an expression in the syntax of the CEL library."""
-    for expand_first in (_expand_quoted, _expand_macro):
+    for expand_first in (_expand_quoted, _expand_elements, _expand_macro):
         while (rewritten := expand_first(expression)) is not None:
             expression = rewritten
     return replace_matches(expand_optional_syntax(expression))
@@ -63,8 +72,57 @@ def _expand_quoted(expression: str) -> str | None:
     return f"{expression[:first]}quoted_field({holder}, {name}){expression[end:]}"
 
 
+def _expand_elements(expression: str) -> str | None:
+    """Rewrite the first list or map that has optional elements; None if there is none."""
+    tokens = tokenize(expression)
+    opening = next((i for i in range(len(tokens)) if _has_optional(tokens, i)), -1)
+    if opening < 0:
+        return None
+    first, last = tokens[opening], closing_index(tokens, opening)
+    elements = _arguments(expression, tokens, opening, last)
+    if first.text == "[?":
+        elements[0] = f"?{elements[0][1:]}"
+    flags = ", ".join("true" if each.startswith("?") else "false" for each in elements)
+    plain = [each.removeprefix("?") for each in elements]
+    function = "present_elements"
+    if first.text == "{":
+        function, plain = "present_entries", [f"[{_entry(each)}]" for each in plain]
+    rewritten = f"{function}([{', '.join(plain)}], [{flags}])"
+    return f"{expression[: first.start]}{rewritten}{expression[tokens[last].start + 1 :]}"
+
+
+def _has_optional(tokens: Sequence[Token], opening: int) -> bool:
+    """Return whether a token opens a list or a map that has optional elements."""
+    token, before = tokens[opening], token_at(tokens, opening - 1)
+    is_operand = before.kind != "mark" or before.text in (")", "]", "}")
+    if token.text not in ("[", "[?", "{") or (is_operand and before.text != "in"):
+        return False
+    index, last = opening + 1, closing_index(tokens, opening)
+    found = token.text == "[?"
+    while index < last:
+        if tokens[index].text in ("(", "[", "{", "[?"):
+            index = closing_index(tokens, index)
+        is_first = tokens[index - 1].text in (",", token.text)
+        found |= tokens[index].text == "?" and is_first
+        index += 1
+    return found
+
+
+def _entry(text: str) -> str:
+    """Return an entry of a map as the elements of a list."""
+    tokens = tokenize(text)
+    index = conditions = 0
+    while tokens[index].text != ":" or conditions:
+        if tokens[index].text in ("(", "[", "{", "[?"):
+            index = closing_index(tokens, index)
+        conditions += (tokens[index].text == "?") - (tokens[index].text == ":")
+        index += 1
+    colon = tokens[index].start
+    return f"{text[:colon]}, {text[colon + 1 :]}"
+
+
 def _expand_macro(expression: str) -> str | None:
-    """Rewrite the last macro of two variables, or the last cel.bind; None if there is none."""
+    """Rewrite the last macro that the library does not have; None if there is none."""
     tokens = tokenize(expression)
     for index in range(len(tokens) - 1, 1, -1):
         token, after = tokens[index], token_at(tokens, index + 1).text
@@ -73,12 +131,12 @@ def _expand_macro(expression: str) -> str | None:
         last = closing_index(tokens, index + 1)
         arguments = _arguments(expression, tokens, index + 1, last)
         end = tokens[last].start + 1
-        if token.text == "bind" and tokens[index - 2].text == "cel" and len(arguments) == 3:
-            name, value, body = arguments
-            start, rewritten = index - 2, f"[{value}].map({name}, {body})[0]"
-        elif token.text in TWO_VARIABLE_MACROS and has_two_variables(tokens, index):
-            start = operand_start(tokens, index - 2)
-            holder = expression[tokens[start].start : tokens[index - 1].start]
+        start = operand_start(tokens, index - 2)
+        holder = expression[tokens[start].start : tokens[index - 1].start]
+        if token.text in _ONE_VARIABLE and len(arguments) == 2:
+            name, body = arguments
+            rewritten = _ONE_VARIABLE[token.text].format(holder, f"map({name}, {body})")
+        elif token.text in TWO_VARIABLE_MACROS and _has_two_variables(tokens, index):
             rewritten = _two_variables(token.text, holder, arguments)
         else:
             continue
@@ -86,7 +144,7 @@ def _expand_macro(expression: str) -> str | None:
     return None
 
 
-def has_two_variables(tokens: Sequence[Token], index: int) -> bool:
+def _has_two_variables(tokens: Sequence[Token], index: int) -> bool:
     """Return whether a macro begins with two names, and has more arguments."""
     first, comma, second, more = (token_at(tokens, index + 2 + i) for i in range(4))
     names = first.kind == "name" and second.kind == "name"
@@ -130,6 +188,33 @@ def _entries(values: Any) -> list[dict[str, Any]]:
     return [{"key": key, "value": value} for key, value in pairs]
 
 
+def _present(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    pairs = [p for p in zip(values, flags, strict=True) if not p[1] or p[0].has_value()]
+    return [value.value() if flag else value for value, flag in pairs]
+
+
+def _present_entries(entries: Sequence[Any], flags: Sequence[bool]) -> dict[Any, Any]:
+    pairs = zip(entries, flags, strict=True)
+    found = [entry for entry, flag in pairs if not flag or entry[1].has_value()]
+    return {k: v.value() if isinstance(v, ENGINE.OptionalValue) else v for k, v in found}
+
+
+def _values(optional: Any) -> list[Any]:
+    """Return the value of an optional value, if it has one; the library's ``map`` unwraps it."""
+    if not isinstance(optional, ENGINE.OptionalValue):
+        return [optional]
+    return [optional.value()] if optional.has_value() else []
+
+
+def _first(values: Sequence[Any]) -> Any:
+    return ENGINE.OptionalValue.of(values[0]) if values else ENGINE.OptionalValue.none()
+
+
+def _sorted_by(values: Sequence[Any], keys: Sequence[Any]) -> list[Any]:
+    order = sorted(range(len(values)), key=keys.__getitem__)
+    return [values[index] for index in order]
+
+
 def _merge(maps: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
     merged: dict[Any, Any] = {}
     for each in maps:
@@ -150,10 +235,16 @@ def _quoted_field(holder: Any, name: str) -> Any:
 
 
 MACRO_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "first_optional": lambda values: _first([v for each in values for v in _values(each)]),
     "has_quoted_field": lambda holder, name: name in holder or escape(name) in holder,
     "macro_entries": _entries,
     "macro_map": dict,
     "macro_merge": _merge,
+    "optional_first": _first,
+    "optional_values": _values,
+    "present_elements": _present,
+    "present_entries": _present_entries,
     "quoted_field": _quoted_field,
+    "sorted_by": _sorted_by,
 }
 """The functions that rewritten expressions call."""

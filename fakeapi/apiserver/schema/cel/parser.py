@@ -207,9 +207,12 @@ def operand_start(tokens: Sequence[Token], last: int) -> int:
             index = _opening(tokens, index)
             if token_at(tokens, index - 1).kind == "name":
                 index -= 1
-        if token_at(tokens, index - 1).text == ".":
+        if token_at(tokens, index - 1).text in (".", ".?"):
             index -= 2
-        elif tokens[index].text in ("[", "(") and token_at(tokens, index - 1).text in (")", "]"):
+        elif tokens[index].text in ("[", "[?", "(") and token_at(tokens, index - 1).text in (
+            ")",
+            "]",
+        ):
             index -= 1
         else:
             break

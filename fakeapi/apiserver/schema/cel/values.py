@@ -1,6 +1,6 @@
 """Values as rules see them: escaped field names, and numbers and times of the schema's type.
 
-    namespace: a    self.__namespace__
+    namespace: a    self.__namespace__, self.namespace
     a-b: 1          self.a__dash__b
     format: date-time, date, duration    a timestamp, a timestamp, a duration
     type: number    a double, even if the document has an integer
@@ -61,6 +61,21 @@ ROOT_FIELDS: Final = {
     },
 }
 """The fields of a whole object that rules see in addition to those of its schema."""
+
+
+class NotNativeError(Exception):
+    """An expression, or one of its values, is left to the library."""
+
+
+NATIVE_ERRORS: Final = (
+    NotNativeError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""The errors of an evaluation that the library then does."""
 
 
 def is_reserved(name: str) -> bool:
@@ -124,8 +139,11 @@ def _object(node: SchemaNode) -> ValueConverter | None:
         for name, item in value.items():
             spelled = names.get(name, name)
             convert = natives.get(name, other if name not in natives else None)
+            value_seen = item if convert is None else convert(item)
             if spelled is not None:
-                converted[spelled] = item if convert is None else convert(item)
+                converted[spelled] = value_seen
+            if is_reserved(name):
+                converted[name] = value_seen
         return converted
 
     return native

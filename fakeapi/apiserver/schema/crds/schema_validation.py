@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.compilation import expression_errors, rule_errors
+from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed
 from fakeapi.apiserver.schema.crds.structural_validation import default_errors, structural_errors
 from fakeapi.apiserver.schema.structural.schema_tree import META_FIELDS, Json, SchemaNode, node_of
 from fakeapi.apiserver.wire.errors import (
@@ -181,17 +181,32 @@ class _SchemaErrorCollector:
     def _visit_rules(self, schema: Json, place: SchemaPath, *, sound: bool) -> None:
         rules = schema.get(_RULES) or ()
         own = node_of(schema) if rules and sound else None
+        if own is None:
+            return
+        # imports the type checker
+        from fakeapi.apiserver.schema.cel.rule_validation import rule_errors
+
         for index, rule in enumerate(rules):
-            faults = list(rule_errors(rule, own, f"{place.path}.{_RULES}[{index}]")) if own else []
+            where = f"{place.path}.{_RULES}[{index}]"
+            faults = list(rule_errors(rule, own, where))
             self.plain += faults
-            if place.node is not None and own is not None and not faults:
-                self.rules += expression_errors(
-                    rule,
-                    place.node,
-                    f"{place.path}.{_RULES}[{index}]",
-                    is_resource=place.root or place.node.embedded,
-                    uncorrelated=place.uncorrelated,
-                )
+            if place.node is not None and not faults:
+                self.rules += _expression_errors(rule, place.node, place, where)
+
+
+def _expression_errors(
+    rule: Json, node: SchemaNode, place: SchemaPath, path: str
+) -> Iterator[Cause]:
+    if not is_installed():
+        yield forbidden_field(f"{path}.rule", MISSING)
+        return
+    from fakeapi.apiserver.schema.cel.declared_types import declared_type
+    from fakeapi.apiserver.schema.cel.rule_validation import SELF_TYPE, expression_errors
+
+    is_resource = place.root or node.embedded
+    declared = declared_type(node, SELF_TYPE, is_resource=is_resource)
+    if declared is not None:
+        yield from expression_errors(rule, declared, path, uncorrelated=place.uncorrelated)
 
 
 def _field_errors(schema: Json, place: SchemaPath) -> Iterator[Cause]:

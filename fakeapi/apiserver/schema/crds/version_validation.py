@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from fakeapi.apiserver.schema.cel.field_references import FieldPathError, find_field
+from fakeapi.apiserver.schema.cel.field_paths import FieldPathError, find_field
 from fakeapi.apiserver.schema.crds.schema_validation import schema_errors
 from fakeapi.apiserver.schema.structural.schema_errors import too_many_at
 from fakeapi.apiserver.schema.structural.schema_tree import Json, node_of

@@ -162,6 +162,9 @@ def test_an_exact_policy_sees_its_own_form_only(ask: Ask, configure: Configure) 
         (["request.operation == 'CREATE'", "request.userInfo.username != 'ada'"], 1),
         (["object.metadata.name.startsWith('b')"], 0),
         (["object.missing.x", "false"], 0),
+        (["authorizer.requestResource.check('create').allowed()"], 1),
+        (["authorizer.group('').resource('pods').check('get').reason() == 'no'"], 0),
+        (["namespaceObject.metadata.name == 'default'"], 1),
         (["false", "object.missing.x"], 0),
     ],
 )

@@ -33,6 +33,7 @@ PAIR = record(low=INTEGER, high=INTEGER)
         (PAIR, {"low": 1, "high": 2}, "self.low < self.high"),
         (PAIR, {"low": 1}, "!has(self.high)"),
         (record(namespace=TEXT), {"namespace": "x"}, "self.__namespace__ == 'x'"),
+        (record(namespace=TEXT), {"namespace": "x"}, "self.namespace == 'x'"),
         (record(**{"a-b": TEXT}), {"a-b": "x"}, "self.a__dash__b == 'x'"),
         ({"type": "number"}, 3, "self / 2.0 == 1.5"),
         ({**TEXT, "format": "date-time"}, "2024-05-01T00:00:00Z", "self.getFullYear() == 2024"),

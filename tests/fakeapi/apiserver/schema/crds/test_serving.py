@@ -287,16 +287,16 @@ def test_the_spec_may_be_anything_that_the_schema_allows(ask: Ask, define: Defin
             {"apiVersion": "example.com/v9"},
             400,
             (
-                'Widget in version "v9" cannot be handled as a Widget: request to convert CR from '
-                "an invalid group/version: example.com/v9"
+                "the API version in the data (example.com/v9) does not match the expected API "
+                "version (example.com/v1)"
             ),
         ),
         (
             {"apiVersion": "other.com/v1"},
             400,
             (
-                'Widget in version "v1" cannot be handled as a Widget: other.com/v1, Kind=Widget '
-                'is unstructured and is not suitable for converting to "example.com/v1"'
+                "the API version in the data (other.com/v1) does not match the expected API "
+                "version (example.com/v1)"
             ),
         ),
         (
@@ -310,7 +310,7 @@ def test_the_spec_may_be_anything_that_the_schema_allows(ask: Ask, define: Defin
         (
             {"kind": "Gadget"},
             422,
-            'Widget.example.com "one" is invalid: kind: Invalid value: "Gadget": must be Widget',
+            'Gadget.example.com "one" is invalid: kind: Invalid value: "Gadget": must be Widget',
         ),
     ],
 )

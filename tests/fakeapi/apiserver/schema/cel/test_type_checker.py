@@ -1,0 +1,70 @@
+"""The types of expressions, from those of their variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakeapi.apiserver.schema.cel.cel_types import DYN, CelType, runtime_name
+from fakeapi.apiserver.schema.cel.declared_types import declared_type
+from fakeapi.apiserver.schema.cel.type_checker import CheckedExpression, check
+from fakeapi.apiserver.schema.structural.schema_tree import node_of
+from tests.builders.definitions import ANYTHING, INTEGER, TEXT, record
+
+SELF = declared_type(
+    node_of(
+        record(
+            size=INTEGER,
+            ports={"type": "array", "items": record(name=TEXT)},
+            labels={"type": "object", "additionalProperties": TEXT},
+            open=ANYTHING,
+            namespace=TEXT,
+        )
+    ),
+    "Self",
+)
+
+
+def variables() -> dict[str, CelType]:
+    assert SELF is not None
+    return {"self": SELF.type, "object": DYN}
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("1 + 2", "int"),
+        ("[]", "list(dyn)"),
+        ("[] + [1]", "list(int)"),
+        ("{'a': [1u]}", "map(string, list(uint))"),
+        ("self.ports", "list(Self.ports.@idx)"),
+        ("self.ports.map(p, p.name)", "list(string)"),
+        ("self.labels.a", "string"),
+        ("self.namespace + self.__namespace__", "string"),
+        ("self.?size", "optional_type(int)"),
+        ("self.?size.orValue(1)", "int"),
+        ("self.labels[?'a']", "optional_type(string)"),
+        ("[?self.?size]", "list(int)"),
+        ("self.ports.transformMap(i, p, p.name)", "map(int, string)"),
+        ("self.ports.sortBy(p, p.name)", "list(Self.ports.@idx)"),
+        ("object.a.b", "dyn"),
+        ("object.a + 1", "int"),
+        ("object.a == 1 ? object.b : 'c'", "dyn"),
+        ("timestamp('2024-01-01T00:00:00Z')", "google.protobuf.Timestamp"),
+        ("null", "null_type"),
+        ("type(1)", "type(int)"),
+        ("quantity('1')", "kubernetes.Quantity"),
+        ("format.named('uuid').value().validate('a')", "optional_type(list(string))"),
+        ("b'a' + b'\\xff'", "bytes"),
+        ("r'\\d' + '\\u00e9' + '''it's''' + \"\\101\"", "string"),
+    ],
+)
+def test_an_expression_has_a_type(expression: str, found: str) -> None:
+    checked = check(expression, variables())
+    assert isinstance(checked, CheckedExpression)
+    assert runtime_name(checked.result) == found
+
+
+def test_an_error_points_to_its_place() -> None:
+    assert check("self.size > 1 &&\n\tself.sise > 1", variables()) == (
+        "ERROR: <input>:2:6: undefined field 'sise'\n |  self.sise > 1\n | .....^"
+    )
