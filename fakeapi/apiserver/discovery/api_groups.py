@@ -5,6 +5,8 @@ describe everything below ``/api`` or ``/apis`` to clients that request them:
 
     application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList
 
+Both are served in JSON and protobuf; the ETag is that of the JSON, as upstream.
+
 ``/``, ``/version`` and the health endpoints are served here, too. Documents are built once for each
 set of kinds.
 
@@ -19,6 +21,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import orjson
@@ -28,13 +31,14 @@ from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.apiserver.kinds.resource_info import Subresource
 from fakeapi.apiserver.wire.errors import not_acceptable
 from fakeapi.apiserver.wire.http_messages import (
-    JSON,
+    PROTOBUF,
     Request,
     Response,
     conditional_response,
     etag_of,
 )
 from fakeapi.apiserver.wire.negotiation import OFFERED, is_pretty, matching_clauses
+from fakeapi.apiserver.wire.protobuf_encoder import encode_protobuf
 
 _GROUP: Final = "apidiscovery.k8s.io"
 _LIST: Final = "APIGroupDiscoveryList"
@@ -49,12 +53,17 @@ _ADDRESSES: Final = {
 Document = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CachedDocument:
     """An encoded document and its ETag."""
 
     body: bytes
     etag: str
+
+    @cached_property
+    def protobuf(self) -> bytes:
+        """Return the document in protobuf."""
+        return encode_protobuf(self.body) or b""
 
 
 class Discovery:
@@ -73,9 +82,9 @@ class Discovery:
         """
         match request.path.rstrip("/").split("/"):
             case [""]:
-                return self._plain(request, self._paths)
+                return self._json(request, self._paths)
             case ["", "version"]:
-                return self._plain(request, lambda: self._version)
+                return self._json(request, lambda: self._version)
             case ["", "api"]:
                 versions = {"kind": "APIVersions", "versions": list(self._groups.get("", []))}
                 return self._aggregated(request) or self._plain(
@@ -93,7 +102,13 @@ class Discovery:
         return serve_health(request)
 
     def _plain(self, request: Request, make: Callable[[], Document]) -> Response:
-        _aggregated_version(request)  # raises 406
+        if _requested_form(request).media_type != PROTOBUF:
+            return self._json(request, make)
+        stored = self._store(request.path.rstrip("/"), make)
+        return Response(200, stored.protobuf, PROTOBUF)
+
+    def _json(self, request: Request, make: Callable[[], Document]) -> Response:
+        _requested_form(request)  # raises 406
         stored = self._store(request.path.rstrip("/"), make)
         if is_pretty(request):
             document = orjson.loads(stored.body)
@@ -101,15 +116,17 @@ class Discovery:
         return Response(200, stored.body)
 
     def _aggregated(self, request: Request) -> Response | None:
-        version = _aggregated_version(request)
+        form = _requested_form(request)
+        version = form.version
         if version is None:
             return None
         groups = [group for group in self._groups if bool(group) is ("apis" in request.path)]
         stored = self._store(
             f"{request.path.rstrip('/')} {version}", lambda: self._aggregated_list(groups, version)
         )
-        content_type = f"{JSON};g={_GROUP};v={version};as={_LIST}"
-        return conditional_response(request, stored.body, content_type, stored.etag)
+        content_type = f"{form.media_type};g={_GROUP};v={version};as={_LIST}"
+        body = stored.protobuf if form.media_type == PROTOBUF else stored.body
+        return conditional_response(request, body, content_type, stored.etag)
 
     def _store(self, name: str, make: Callable[[], Document]) -> CachedDocument:
         if name not in self._documents:
@@ -194,18 +211,23 @@ def version_rank(version: str) -> tuple[int, int, int]:
     return (_STAGES[match[2]], int(match[1]), int(match[3] or 0))
 
 
-def _aggregated_version(request: Request) -> str | None:
-    """Return the requested version of aggregated discovery; None for the plain form.
+@dataclass(frozen=True, slots=True)
+class DiscoveryForm:
+    """A form of discovery; ``version`` is that of the aggregated form, None for the plain one."""
 
-    Raise StatusError (406) if the client accepts neither.
-    """
+    media_type: str
+    version: str | None = None
+
+
+def _requested_form(request: Request) -> DiscoveryForm:
+    """Return the form that a request asks for; raise StatusError (406) if it accepts none."""
     whole = request.path.strip("/") in ("api", "apis")
-    for clause, _ in matching_clauses(request.accept, OFFERED):
+    for clause, media_type in matching_clauses(request.accept, OFFERED):
         group, version, kind = clause.group_version_kind()
         if not (group or version or kind):
-            return None
+            return DiscoveryForm(media_type)
         if whole and (group, kind) == (_GROUP, _LIST) and version in _VERSIONS:
-            return version
+            return DiscoveryForm(media_type, version)
     raise not_acceptable(OFFERED)
 
 

@@ -20,6 +20,7 @@ Json = dict[str, Any]
 
 _REF_PREFIX: Final = "#/definitions/"
 _UNTYPED: Final = ("x-kubernetes-preserve-unknown-fields", "nullable")
+_KINDS: Final = "x-kubernetes-group-version-kind"
 _DROPPED: Final = ("allOf", "anyOf", "default", "not", "nullable", "oneOf")
 _SCALARS: Final[Mapping[str, Json]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": "string"},
@@ -45,11 +46,19 @@ def swagger(version: str, paths: Mapping[str, Json], schemas: Mapping[str, Json]
         "info": {"title": "Kubernetes", "version": version},
         "paths": {path: _path_item(item) for path, item in paths.items()},
         "definitions": {
-            name: {**_schema(schema), **_SCALARS.get(name, {})} for name, schema in schemas.items()
+            name: {**_definition(schema), **_SCALARS.get(name, {})}
+            for name, schema in schemas.items()
         },
         "securityDefinitions": _SECURITY,
         "security": [{"BearerToken": []}],
     }
+
+
+def _definition(schema: Mapping[str, Any]) -> Json:
+    """Convert a schema that has a name; a kind that preserves unknown fields has no fields."""
+    if _KINDS in schema and schema.get("x-kubernetes-preserve-unknown-fields"):
+        return {"type": "object", _KINDS: schema[_KINDS]}
+    return _schema(schema)
 
 
 def _schema(schema: Mapping[str, Any]) -> Json:

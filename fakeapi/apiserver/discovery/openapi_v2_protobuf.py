@@ -16,10 +16,12 @@ from typing import Any, Final
 
 import orjson
 
+from fakeapi.apiserver.wire.protobuf_encoder import length_delimited, varint
+
 Encode = Callable[[int, Any], bytes]
 """Returns the encoding of a field: its number, and its value in JSON."""
 
-_VARINT, _DOUBLE, _BYTES = 0, 1, 2
+_VARINT, _DOUBLE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Message:
                 number, encode = self.fields[name]
                 parts.append(encode(number, value))
             elif self.extension and name.startswith("x-"):
-                parts.append(_bytes(self.extension, _text(1, name) + _any(2, value)))
+                parts.append(length_delimited(self.extension, _text(1, name) + _any(2, value)))
         return b"".join(parts)
 
 
@@ -46,21 +48,8 @@ def encode_swagger(document: Mapping[str, Any]) -> bytes:
     return _DOCUMENT.encode(document)
 
 
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-def _bytes(number: int, content: bytes) -> bytes:
-    return b"".join((_varint(number << 3 | _BYTES), _varint(len(content)), content))
-
-
 def _text(number: int, value: str) -> bytes:
-    return _bytes(number, value.encode())
+    return length_delimited(number, value.encode())
 
 
 def _texts(number: int, values: list[str]) -> bytes:
@@ -68,15 +57,15 @@ def _texts(number: int, values: list[str]) -> bytes:
 
 
 def _integer(number: int, value: int) -> bytes:
-    return _varint(number << 3 | _VARINT) + _varint(value & (1 << 64) - 1)
+    return varint(number << 3 | _VARINT) + varint(value & (1 << 64) - 1)
 
 
 def _double(number: int, value: float) -> bytes:
-    return _varint(number << 3 | _DOUBLE) + struct.pack("<d", value)
+    return varint(number << 3 | _DOUBLE) + struct.pack("<d", value)
 
 
 def _any(number: int, value: Any) -> bytes:
-    return _bytes(number, _text(2, orjson.dumps(value).decode()))
+    return length_delimited(number, _text(2, orjson.dumps(value).decode()))
 
 
 def _anys(number: int, values: list[Any]) -> bytes:
@@ -84,12 +73,12 @@ def _anys(number: int, values: list[Any]) -> bytes:
 
 
 def _message(message: Message) -> Encode:
-    return lambda number, value: _bytes(number, message.encode(value))
+    return lambda number, value: length_delimited(number, message.encode(value))
 
 
 def _wrapped(inner: int, encode: Encode) -> Encode:
     """Return the encoder of a message whose only field, ``inner``, has the value."""
-    return lambda number, value: _bytes(number, encode(inner, value))
+    return lambda number, value: length_delimited(number, encode(inner, value))
 
 
 def _each(encode: Encode) -> Encode:
@@ -101,18 +90,18 @@ def _named(encode: Encode) -> Encode:
 
     def encode_entries(number: int, values: Mapping[str, Any]) -> bytes:
         entries = (_text(1, name) + encode(2, value) for name, value in values.items())
-        return b"".join(_bytes(number, entry) for entry in entries)
+        return b"".join(length_delimited(number, entry) for entry in entries)
 
     return encode_entries
 
 
 def _additional_properties(number: int, value: Any) -> bytes:
     content = _integer(2, value) if isinstance(value, bool) else _schema(1, value)
-    return _bytes(number, content)
+    return length_delimited(number, content)
 
 
 def _schema(number: int, value: Mapping[str, Any]) -> bytes:
-    return _bytes(number, _SCHEMA.encode(value))
+    return length_delimited(number, _SCHEMA.encode(value))
 
 
 def _parameter(number: int, value: Mapping[str, Any]) -> bytes:
@@ -121,7 +110,7 @@ def _parameter(number: int, value: Mapping[str, Any]) -> bytes:
         "query": lambda: _wrapped(3, _message(_QUERY))(2, value),
         "path": lambda: _wrapped(4, _message(_PATH))(2, value),
     }
-    return _bytes(number, _bytes(1, inner[value["in"]]()))
+    return length_delimited(number, length_delimited(1, inner[value["in"]]()))
 
 
 _SCHEMA: Final = Message(

@@ -1,6 +1,7 @@
 """What the server says about itself besides its version: metrics, and its issuer of tokens.
 
-``/metrics`` has the version and the number of stored objects by kind, as kube-apiserver names them.
+``/metrics`` has the version, the number of stored objects by kind, and the seats of priority
+levels, as kube-apiserver names them.
 ``/.well-known/openid-configuration`` and ``/openid/v1/jwks`` describe the issuer of service account
 tokens. The tokens of this server are not signed, so the set of keys is empty: a client can check
 them by a TokenReview only.
@@ -13,17 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 import orjson
 
 from fakeapi.apiserver.discovery.version_and_health import ServerVersion
 from fakeapi.apiserver.kinds import ResourceRegistry
+from fakeapi.apiserver.kinds.builtin import PRIORITY_LEVELS
 from fakeapi.apiserver.store.object_store import Store
 from fakeapi.apiserver.wire.http_messages import JSON, Request, Response
 
 _KEYS_PATH: Final = "/openid/v1/jwks"
 _CACHED: Final = {"Cache-Control": "public, max-age=3600"}
+_SERVER_SEATS: Final = 600  # --max-requests-inflight and --max-mutating-requests-inflight
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -74,3 +78,17 @@ def _metrics(store: Store, kinds: ResourceRegistry, release: ServerVersion) -> I
     for kind in stored.values():
         labels = f'group="{kind.group}",resource="{kind.plural}"'
         yield f"apiserver_resource_objects{{{labels}}} {len(store.entries(kind))}"
+    yield from _nominal_seats(store)
+
+
+def _nominal_seats(store: Store) -> Iterator[str]:
+    name, shares = "apiserver_flowcontrol_nominal_limit_seats", dict[str, int]()
+    for entry in store.entries(PRIORITY_LEVELS):
+        spec = entry.document().get("spec") or {}
+        enabled = spec.get("limited") or spec.get("exempt") or {}
+        shares[entry.key] = enabled.get("nominalConcurrencyShares") or 0
+    yield f"# HELP {name} Nominal number of execution seats configured for each priority level"
+    yield f"# TYPE {name} gauge"
+    total = sum(shares.values()) or 1
+    for level, own in shares.items():
+        yield f'{name}{{priority_level="{level}"}} {ceil(_SERVER_SEATS * own / total)}'

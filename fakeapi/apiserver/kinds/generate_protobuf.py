@@ -47,10 +47,14 @@ _SPECIAL = {
     "intstr.IntOrString": "int-or-string",
     "runtime.RawExtension": "raw",
     "runtime.Object": "raw",
+    "apiextensions/v1.JSON": "raw",
+    "apiextensions/v1.JSONSchemaPropsOrBool": "schema-or-bool",
+    "apiextensions/v1.JSONSchemaPropsOrArray": "schema-or-list",
+    "apiextensions/v1.JSONSchemaPropsOrStringArray": "schema-or-names",
 }
 
 _NAMES = ("UID", "NodeName", "NamespacedName")
-_SERVED = re.compile(r"[a-z]+/v\d+|scheduling/(v1beta1|v1alpha3)")
+_SERVED = re.compile(r"[a-z]+/v\d+|scheduling/(v1beta1|v1alpha3)|meta/v1beta1|apidiscovery/v2beta1")
 
 Row = list[str | int]
 
@@ -66,9 +70,14 @@ class GoPackage:
 
 def read_packages(cache: Path, version: str) -> Iterator[GoPackage]:
     """Read every package with API types; ``cache`` is the folder of the Go modules."""
-    api = cache / f"api@{version}"
-    meta = cache / f"apimachinery@{version}" / "pkg" / "apis"
-    for root, pattern in ((api, "*/v*/"), (meta, "meta/v1/")):
+    roots = (
+        (f"api@{version}", "*/v*/"),
+        (f"apimachinery@{version}/pkg/apis", "meta/v*/"),
+        (f"apiextensions-apiserver@{version}/pkg/apis", "*/v1/"),
+        (f"kube-aggregator@{version}/pkg/apis", "*/v1/"),
+    )
+    for module, pattern in roots:
+        root = cache / module
         for folder in sorted(root.glob(pattern)):
             sources = [
                 path.read_text() for path in sorted(folder.glob("*.go")) if _is_handwritten(path)

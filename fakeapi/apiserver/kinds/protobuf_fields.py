@@ -6,6 +6,8 @@ Messages are named by Go package and type (``core/v1.Pod``). A field's ``code`` 
     m                a message, named by ``reference``
     time, microtime, duration, quantity, int-or-string, raw, items
                      messages whose JSON is not an object; ``raw`` is JSON, ``items`` strings
+    schema-or-bool, schema-or-list, schema-or-names
+                     messages whose JSON is a JSONSchemaProps or another value
     [x, {x           a list of x, a map from strings to x
 
 :mod:`fakeapi.kinds.generate_wire` generates the table.
@@ -23,6 +25,9 @@ from typing import Any, Final
 import orjson
 
 FILE_NAME: Final = "wire.json.xz"
+
+SCHEMA: Final = "apiextensions/v1.JSONSchemaProps"
+"""The message of the schemas in a CustomResourceDefinition."""
 
 _FOLDERS: Final = {"": "core", "events.k8s.io": "events"}
 

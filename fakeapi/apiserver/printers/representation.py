@@ -1,8 +1,8 @@
 """Representations: one answer in the format that the client requests.
 
 The API answers with the JSON of objects. A :class:`Representation` converts it to the negotiated
-format: a Table, metadata only, YAML, or indented JSON. Clients without special requests get the
-bytes unchanged, at no cost. Errors (``Status``) are never converted.
+format: a Table, metadata only, YAML, protobuf, or indented JSON. Clients without special requests
+get the bytes unchanged, at no cost. Errors (``Status``) are never converted to other documents.
 
 In a watch the object of each event is converted by itself; only the first Table defines columns.
 """
@@ -28,21 +28,24 @@ from fakeapi.apiserver.printers.table import (
 )
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.watch.watch_cursor import Watch
-from fakeapi.apiserver.wire.errors import not_acceptable
-from fakeapi.apiserver.wire.http_messages import JSON, Request, Response
+from fakeapi.apiserver.wire.errors import StatusError, not_acceptable
+from fakeapi.apiserver.wire.http_messages import JSON, PROTOBUF, Request, Response
 from fakeapi.apiserver.wire.negotiation import (
     OFFERED,
     PARTIAL,
     PARTIAL_LIST,
     PLAIN_JSON,
     TABLE,
+    WITHOUT_PROTOBUF,
     YAML,
     MediaTypeOptions,
     negotiate,
+    negotiate_error,
     partial_event,
     partial_list,
     partial_object,
 )
+from fakeapi.apiserver.wire.protobuf_encoder import encode_frame, encode_protobuf
 from fakeapi.apiserver.wire.raw_json import decode_raw_event, decode_raw_object, encode_watch_line
 
 _STREAMED: Final = tuple(
@@ -70,6 +73,9 @@ class Representation:
             answer.add_transform(TableEventConverter(self))
         elif self.media_type_options.convert_to == PARTIAL:
             answer.add_transform(partial(partial_event, version=self.media_type_options.version))
+        if self.media_type_options.media_type == PROTOBUF:
+            answer.content_type = f"{PROTOBUF};stream=watch"
+            answer.add_transform(encode_frame)
         return answer
 
     def for_kind(self, kind: ResourceInfo) -> Representation:
@@ -87,8 +93,8 @@ class Representation:
         if self.media_type_options == PLAIN_JSON or answer.content_type != JSON:
             return answer
         body = self._convert_body(answer.body)
-        if self.media_type_options.media_type == YAML:
-            return replace(answer, body=_yaml(orjson.loads(body)), content_type=YAML)
+        if self.media_type_options.media_type != JSON:
+            return encoded_response(replace(answer, body=body), self.media_type_options.media_type)
         if self.media_type_options.pretty:
             body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
         return replace(answer, body=body)
@@ -102,9 +108,26 @@ class Representation:
         return partial_list(body, version) if shape == PARTIAL_LIST else body
 
 
-def choose_representation(request: Request, timestamp: Callable[[int], str]) -> Representation:
-    """Return the representation of the answer to a request; raise StatusError (400, 406)."""
-    representation = negotiate(request, *OFFERED)
+def encoded_response(answer: Response, media_type: str) -> Response:
+    """Return an answer in JSON in another type; one that has no protobuf message stays JSON."""
+    if media_type == JSON:
+        return answer
+    if media_type == YAML:
+        return replace(answer, body=_yaml(orjson.loads(answer.body)), content_type=YAML)
+    body = encode_protobuf(answer.body)
+    return answer if body is None else replace(answer, body=body, content_type=PROTOBUF)
+
+
+def error_response(error: StatusError, accept: str) -> Response:
+    """Return the response to send for an error, in the type that the client accepts."""
+    return encoded_response(error.response(), negotiate_error(accept))
+
+
+def choose_representation(
+    request: Request, timestamp: Callable[[int], str], kind: ResourceInfo
+) -> Representation:
+    """Return the representation of the answer for a kind; raise StatusError (400, 406)."""
+    representation = negotiate(request, OFFERED if kind.custom is None else WITHOUT_PROTOBUF)
     options = TableOptions()
     if representation.convert_to == TABLE:
         options = parse_table_options(request.query, representation.version)

@@ -54,6 +54,7 @@ class FaultyWatch:
     """
 
     def __init__(self, watch: Watch, effects: Sequence[Effect], clock: Clock) -> None:
+        self.content_type = watch.content_type
         self.bookmarks = watch.bookmarks
         self.timeout_seconds = watch.timeout_seconds
         self.ending = ""

@@ -2,7 +2,7 @@
 
 - Bodies are limited to 3 MiB as upstream (413 beyond), those of the management API to 1 GiB. A body
   is taken as it is sent: as upstream, the server never decompresses.
-- Watches are chunked JSON lines, or messages of a WebSocket
+- Watches are chunked JSON lines or protobuf frames, or messages of a WebSocket
   (:mod:`fakeapi.apiserver.serving.watch_streams`). A client that does not read for
   ``STALL_SECONDS`` is disconnected; until then it costs the socket's buffers and a cursor, and does
   not affect other clients.
@@ -22,9 +22,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
@@ -41,6 +41,7 @@ from fakeapi.apiserver.auth.authentication import (
     read_impersonation,
 )
 from fakeapi.apiserver.endpoints import Api, Request, Response, Watch, parse_query
+from fakeapi.apiserver.printers.representation import error_response
 from fakeapi.apiserver.serving.fault_delivery import (
     AnyWatch,
     DeliveredResponse,
@@ -57,7 +58,9 @@ from fakeapi.apiserver.serving.http_responses import (
 from fakeapi.apiserver.serving.local_transport import WatchPump, watch_timeout
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.serving.watch_streams import (
+    BinaryMessages,
     ChunkedStream,
+    TextMessages,
     WatchStream,
     WebSocketStream,
     is_websocket,
@@ -80,7 +83,7 @@ from fakeapi.apiserver.wire.errors import (
     request_timeout,
     too_large_body,
 )
-from fakeapi.apiserver.wire.http_messages import User
+from fakeapi.apiserver.wire.http_messages import JSON, User
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 MAX_MANAGEMENT_BODY_BYTES: Final = 1024**3
@@ -205,16 +208,18 @@ class Server:
         await self._connections.close()
 
     async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
-        body = b""
+        body, headers = b"", dict[str, str]()
         try:
             user = self._authenticator.user(
                 http.headers.get("Authorization", ""), self._certificate(http)
             )
             request = await _read_request(http, user, self._timeouts.body)
             body = request.body
+            headers.update(self._api.flow_control.response_headers(request))
             outcome = await self._answer(request)
         except StatusError as error:
-            outcome = DeliveredResponse(error.response(), error.code)
+            answer = error_response(error, http.headers.get("Accept", ""))
+            outcome = DeliveredResponse(answer, error.code)
         except Exception as error:  # noqa: BLE001 - the outermost loop: the server must continue
             _log.exception("request failed", method=http.method, path=http.path)
             outcome = DeliveredResponse(internal_error(repr(error)).response(), 500)
@@ -222,10 +227,11 @@ class Server:
         if outcome.response is None:
             return reset_connection(http)
         if not isinstance(outcome.response, Response):
-            return await self._stream(http, outcome.response)
+            return await self._stream(http, outcome.response, headers)
+        answer = replace(outcome.response, headers={**headers, **outcome.response.headers})
         if outcome.breaks:
-            return await cut_response(http, outcome.response)
-        return await http_response(http, outcome.response)
+            return await cut_response(http, answer)
+        return await http_response(http, answer)
 
     async def _answer(self, request: Request) -> DeliveredResponse:
         if not request.path.startswith(PREFIX):
@@ -283,9 +289,11 @@ class Server:
         response_fields = outcome.status, outcome.fault, content_type, body
         self.management.requests.append(RequestRecord(*request_fields, *response_fields))
 
-    async def _stream(self, http: web.BaseRequest, watch: AnyWatch) -> web.StreamResponse:
+    async def _stream(
+        self, http: web.BaseRequest, watch: AnyWatch, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
         feed = WatchPump(watch, self._clock, watch_timeout(watch, self._rng), self._calls)
-        stream = _open_stream(http, feed)
+        stream = _open_stream(http, feed, watch.content_type, headers)
         if isinstance(stream, Response):
             return await http_response(http, stream)
         self._pumps.add(feed)
@@ -310,11 +318,14 @@ class Server:
         return stream.response
 
 
-def _open_stream(http: web.BaseRequest, feed: WatchPump) -> WatchStream | Response:
+def _open_stream(
+    http: web.BaseRequest, feed: WatchPump, content_type: str, headers: Mapping[str, str]
+) -> WatchStream | Response:
     """Return the stream that a request for a watch asks for, or the error of its handshake."""
     if not is_websocket(http.headers):
-        return ChunkedStream(http, response_headers("application/json"))
-    return rejected_handshake(http.headers) or WebSocketStream(http, feed.stop)
+        return ChunkedStream(http, {**response_headers(content_type), **headers})
+    messages = TextMessages() if content_type == JSON else BinaryMessages()
+    return rejected_handshake(http.headers) or WebSocketStream(http, feed.stop, messages)
 
 
 async def _read_request(http: web.BaseRequest, user: User, seconds: float) -> Request:

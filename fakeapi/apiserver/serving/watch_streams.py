@@ -1,9 +1,10 @@
-"""Streams of watch events: lines of a chunked response, or messages of a WebSocket.
+"""Streams of watch events: lines or frames of a chunked response, or messages of a WebSocket.
 
 A watch whose request asks for an upgrade to ``websocket`` (RFC 6455) is answered with 101, and each
-event is a text message. Messages of the client are ignored; a close frame or an invalid frame ends
-the watch. The handshake follows golang.org/x/net/websocket: a request without a valid ``Origin`` is
-forbidden, a single subprotocol is accepted as it is, and several of them are a bad request.
+event is a text message, or a binary one in protobuf (without the length of its frame). Messages of
+the client are ignored; a close frame or an invalid frame ends the watch. The handshake follows
+golang.org/x/net/websocket: a request without a valid ``Origin`` is forbidden, a single subprotocol
+is accepted as it is, and several of them are a bad request.
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/watch.go (HandleWS), golang.org/x/net/websocket.
 """
@@ -20,13 +21,14 @@ from urllib.parse import urlsplit
 from aiohttp import WSMsgType, web
 
 from fakeapi.apiserver.wire.http_messages import TEXT, Response
+from fakeapi.apiserver.wire.protobuf_encoder import FRAME_HEAD
 
 _WEBSOCKET_VERSION: Final = "13"
 _KEY_BYTES: Final = 16
 
 
 class WatchStream(Protocol):
-    """Sends the lines of one watch to its client.
+    """Sends the events of one watch, as lines or frames, to its client.
 
     Its methods raise ConnectionResetError if the client has disconnected.
     """
@@ -49,7 +51,7 @@ class WatchStream(Protocol):
 
 
 class ChunkedStream:
-    """A response whose chunks are JSON lines."""
+    """A response whose chunks are JSON lines or protobuf frames."""
 
     def __init__(self, http: web.BaseRequest, headers: Mapping[str, str]) -> None:
         self.response = web.StreamResponse(headers=headers)
@@ -72,14 +74,47 @@ class ChunkedStream:
         """Release nothing: a chunked response has no task."""
 
 
-class WebSocketStream:
-    """A WebSocket whose text messages are events; ``stop`` is called when the client closes it."""
+class EventMessages(Protocol):
+    """Makes the messages of a WebSocket from lines or frames."""
 
-    def __init__(self, http: web.BaseRequest, stop: Callable[[], None]) -> None:
+    type: WSMsgType
+
+    def content(self, event: bytes) -> bytes | None:
+        """Return the message of an event, or None if the event was cut off."""
+
+
+class TextMessages:
+    """Messages with lines of JSON."""
+
+    type = WSMsgType.TEXT
+
+    def content(self, event: bytes) -> bytes | None:
+        """Return the line, if it is complete."""
+        return event if event.endswith(b"\n") else None
+
+
+class BinaryMessages:
+    """Messages with events in protobuf."""
+
+    type = WSMsgType.BINARY
+
+    def content(self, event: bytes) -> bytes | None:
+        """Return the frame without its length, if it is complete."""
+        head, content = event[:FRAME_HEAD], event[FRAME_HEAD:]
+        return content if int.from_bytes(head, "big") == len(content) else None
+
+
+class WebSocketStream:
+    """A WebSocket whose messages are events; ``stop`` is called when the client closes it."""
+
+    def __init__(
+        self, http: web.BaseRequest, stop: Callable[[], None], messages: EventMessages
+    ) -> None:
         protocols = requested_protocols(http.headers)
         self.response = web.WebSocketResponse(protocols=protocols, compress=False)
         self._http = http
         self._stop = stop
+        self._messages = messages
         self._receiver: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -88,10 +123,11 @@ class WebSocketStream:
         self._receiver = asyncio.create_task(self._receive())
 
     async def send(self, lines: Sequence[bytes]) -> None:
-        """Send each complete line as a message; a line that was cut off is dropped."""
+        """Send each complete event as a message; one that was cut off is dropped."""
         for line in lines:
-            if line.endswith(b"\n"):
-                await self.response.send_frame(line, WSMsgType.TEXT)
+            content = self._messages.content(line)
+            if content is not None:
+                await self.response.send_frame(content, self._messages.type)
 
     async def end(self) -> None:
         """Send a close frame."""

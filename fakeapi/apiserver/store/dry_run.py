@@ -86,6 +86,10 @@ class ReadOnlyHistory(Protocol):
         """Return the events after ``version``."""
         ...
 
+    def reached(self, kind: ResourceInfo, version: int) -> int:
+        """Return where the reader of all events until ``version`` is."""
+        ...
+
     def listen(self, kind: ResourceInfo, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` after each write of ``kind``, until the returned function is called."""
         ...

@@ -8,8 +8,7 @@ The rules are those of etcd as kube-apiserver uses it:
 - Objects are kept as the JSON bytes of their last write, without ``kind`` and ``apiVersion``, as
   lists contain them; a list is these bytes joined. An :class:`Entry` is immutable, so a reference
   to one is a snapshot of that object.
-- Keys are ordered as in etcd: by the bytes of ``namespace/name``, so ``a-b/x`` comes before
-  ``a/x``.
+- Keys are ordered as in etcd: by the bytes of ``namespace/name``, so ``a-b/x`` precedes ``a/x``.
 - The history of each resource starts at a *floor*. The events after version ``v`` are available if
   and only if ``v >= floor``; otherwise reading raises :class:`ExpiredError`. The floor rises when a
   resource has more events than the history holds, and by :meth:`Store.compact`.
@@ -131,7 +130,7 @@ class ResourceState:
     listeners: dict[object, Listener] = field(default_factory=dict)
 
     def discard_until(self, index: int) -> None:
-        """Discard the events before ``index``; the version of the last of them is the new floor."""
+        """Discard the events before ``index``; the version of the last of them is ``floor``."""
         if index > 0:
             self.floor = self.events[index - 1].version
             del self.events[:index]
@@ -247,13 +246,12 @@ class Store:
     ) -> Sequence[StoreEvent]:
         """Return the events after ``version``, at most ``limit``; raises ExpiredError.
 
-        A version above the current one is from an earlier server whose state no longer exists, so
-        it is expired as well.
+        A version above the current one is from an earlier server, whose state no longer exists.
         """
-        table = self._table(kind)
-        if not table.floor <= version <= self.version:
-            overflow = self._floor <= version < table.floor
-            raise (HistoryOverflowError if overflow else ExpiredError)(version, table.floor)
+        table, floor = self._table(kind), self.floor(kind)
+        if not floor <= version <= self.version:
+            overflow = self._floor <= version < floor
+            raise (HistoryOverflowError if overflow else ExpiredError)(version, floor)
         first = bisect_right(table.events, version, key=_version)
         return table.events[first : None if limit is None else first + limit]
 
@@ -266,7 +264,6 @@ class Store:
         self._floor = max(self._floor, min(version, self.version))
         for table in self._tables.values():
             table.discard_until(bisect_right(table.events, self._floor, key=_version))
-            table.floor = max(table.floor, self._floor)
 
     def expire_reads(self, version: int) -> None:
         """Let lists at the states before ``version`` expire (at most the newest)."""
@@ -274,7 +271,11 @@ class Store:
 
     def floor(self, kind: ResourceInfo) -> int:
         """Return the oldest version after which all events of ``kind`` are available."""
-        return self._table(kind).floor
+        return max(self._floor, self._table(kind).floor)
+
+    def reached(self, kind: ResourceInfo, version: int) -> int:
+        """Return where the reader of all events until ``version`` is: a compaction ends none."""
+        return self.floor(kind) if self._table(kind).floor <= version < self._floor else version
 
     def clear(self) -> None:
         """Delete all objects and the history; versions continue, so that every watch expires."""
@@ -297,6 +298,7 @@ class Store:
             source = saved._tables.get(name)
             table.objects = source.objects.copy() if source else CopyOnWriteMap()
         for table in tuple(self._tables.values()):
+            table.floor = self._floor
             table.wake()
         self._notify_taps(None)
 

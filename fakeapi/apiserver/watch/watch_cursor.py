@@ -41,6 +41,7 @@ from fakeapi.apiserver.store.object_store import (
     StoreEvent,
 )
 from fakeapi.apiserver.wire.errors import StatusError, expired, too_large_version
+from fakeapi.apiserver.wire.http_messages import JSON
 from fakeapi.apiserver.wire.request_options import ListOptions
 from fakeapi.apiserver.wire.selectors import SelectionPredicate
 
@@ -48,10 +49,11 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class Watch:
-    """One client's watch of a resource, as lines of JSON.
+    """One client's watch of a resource, as lines of JSON, or as what transforms make of them.
 
-    ``bookmarks`` is whether the client requests bookmarks, and ``timeout_seconds`` the requested
-    duration of the watch (None: the server chooses).
+    ``content_type`` is the type of the stream, ``bookmarks`` is whether the client requests
+    bookmarks, and ``timeout_seconds`` the requested duration of the watch (None: the server
+    chooses).
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Watch:
         options: ListOptions,
     ) -> None:
         self.kind = kind
+        self.content_type = JSON
         self.bookmarks = options.bookmarks
         self.timeout_seconds = options.timeout_seconds
         self.ended = False
@@ -155,6 +158,8 @@ class Watch:
     def _read_events(self, limit: int) -> Sequence[bytes]:
         lines: list[bytes] = []
         while not lines:
+            if self._follows:
+                self._version = self._store.reached(self.kind, self._version)
             try:
                 events = self._store.since(self.kind, self._version, limit)
                 self._follows = True

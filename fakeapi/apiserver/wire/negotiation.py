@@ -7,8 +7,9 @@ document than the object itself:
     application/json;as=Table;v=v1;g=meta.k8s.io,application/json      kubectl get
     application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io   a metadata informer
 
-A clause that cannot be served is skipped. Protobuf is offered, as upstream does, but the answer is
-JSON: clients decode it by its Content-Type.
+A clause that cannot be served is skipped. Custom resources have no protobuf, except for their
+metadata; Tables have none at all. An error is answered in the best type of the clauses that request
+no other document, and in JSON if there is none.
 
 Sources: k8s.io/apiserver/pkg/endpoints/handlers (negotiation, and asPartialObjectMetadata in
 response.go), munnerz/goautoneg.
@@ -29,6 +30,7 @@ from fakeapi.apiserver.wire.raw_json import decode_raw_event, decode_raw_object,
 
 YAML: Final = "application/yaml"
 OFFERED: Final = (JSON, YAML, PROTOBUF)
+WITHOUT_PROTOBUF: Final = (JSON, YAML)
 
 TABLE: Final = "Table"
 PARTIAL: Final = "PartialObjectMetadata"
@@ -71,33 +73,55 @@ class MediaTypeOptions:
 
 
 PLAIN_JSON: Final = MediaTypeOptions()
+PLAIN_PROTOBUF: Final = MediaTypeOptions(PROTOBUF)
 
 
-def negotiate(request: Request, *offered: str) -> MediaTypeOptions:
+def negotiate(request: Request, objects: tuple[str, ...] = OFFERED) -> MediaTypeOptions:
     """Return the format of the answer; raise StatusError (406) if the client accepts none.
 
-    ``offered`` are the offered media types, the preferred one first.
+    ``objects`` are the media types of objects that are not converted to other documents.
     """
     usual = len(request.accept) <= _CACHED_LENGTH
-    chosen = (_choose_cached if usual else _choose)(request.accept, offered)
+    chosen = (_choose_cached if usual else _choose)(request.accept, objects)
     if not chosen.pretty and is_pretty(request):
         return replace(chosen, pretty=True)
     return chosen
 
 
-def _choose(accept: str, offered: tuple[str, ...]) -> MediaTypeOptions:
-    _check_known(accept, offered)
-    for clause, media_type in matching_clauses(accept, offered):
+def negotiate_error(accept: str) -> str:
+    """Return the media type of an error, which is never converted to another document."""
+    usual = len(accept) <= _CACHED_LENGTH
+    return (_choose_for_error_cached if usual else _choose_for_error)(accept)
+
+
+def _choose(accept: str, objects: tuple[str, ...]) -> MediaTypeOptions:
+    _check_known(accept, OFFERED)
+    for clause, media_type in matching_clauses(accept, OFFERED):
         shape = _convert_target(clause, media_type)
-        if shape is None or clause.parameters.get("stream", "watch") not in ("", "watch"):
+        if shape is None or not _is_streamable(clause, media_type):
             continue
-        written = YAML if media_type == YAML else JSON
-        version = clause.parameters["v"] if shape else "v1"
-        return MediaTypeOptions(written, shape, version, clause.parameters.get("pretty") == "1")
-    raise not_acceptable(offered)
+        if shape or media_type in objects:
+            version = clause.parameters["v"] if shape else "v1"
+            pretty = clause.parameters.get("pretty") == "1"
+            return MediaTypeOptions(media_type, shape, version, pretty)
+    raise not_acceptable(OFFERED)
+
+
+def _choose_for_error(accept: str) -> str:
+    for clause, media_type in matching_clauses(accept, OFFERED):
+        if not any(clause.group_version_kind()) and _is_streamable(clause, media_type):
+            return media_type
+    return JSON
+
+
+def _is_streamable(clause: AcceptClause, media_type: str) -> bool:
+    """Return whether a clause requests no stream, or one that the media type has."""
+    stream = clause.parameters.get("stream", "")
+    return not stream or (stream == "watch" and media_type != YAML)
 
 
 _choose_cached = lru_cache(maxsize=_CACHE_SIZE)(_choose)  # clients send the same few headers
+_choose_for_error_cached = lru_cache(maxsize=_CACHE_SIZE)(_choose_for_error)
 
 
 def matching_clauses(accept: str, offered: tuple[str, ...]) -> Iterator[tuple[AcceptClause, str]]:

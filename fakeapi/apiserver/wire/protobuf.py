@@ -8,7 +8,8 @@ document and its message:
     wire type 1, 5  eight or four bytes   doubles; nothing else
     wire type 2     length, bytes         strings, bytes, messages, maps (key 1, value 2)
 
-Unknown fields are skipped, as protobuf requires.
+Unknown fields are skipped, as protobuf requires. Messages may contain one another to a depth of
+``MAX_DEPTH``: the schemas of a CustomResourceDefinition are the only ones that do.
 
 Sources: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, the encoding of protobuf.dev, and the
 JSON forms of metav1.Time, resource.Quantity and intstr.IntOrString.
@@ -19,18 +20,21 @@ from __future__ import annotations
 import struct
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
+from math import isfinite
 from typing import Any, Final
 
 import orjson
 
-from fakeapi.apiserver.kinds.protobuf_fields import ProtobufField, message, message_of
+from fakeapi.apiserver.kinds.protobuf_fields import SCHEMA, ProtobufField, message, message_of
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import StatusError, bad_request
 
 PREFIX: Final = b"k8s\x00"
+MAX_DEPTH: Final = 100
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIGN: Final = 1 << 63
+_EXACT: Final = 1 << 53
 _DAY: Final = 86_400
 _ERA_DAYS: Final = 146_097  # days of 400 years
 _EPOCH_DAYS: Final = 719_468  # days from 0000-03-01 to 1970-01-01
@@ -38,6 +42,10 @@ _EPOCH_DAYS: Final = 719_468  # days from 0000-03-01 to 1970-01-01
 
 class ProtobufError(ValueError):
     """Bytes are not a valid message of the expected kind."""
+
+
+class FixedBytes(bytes):
+    """The value of a field of wire type 1 or 5."""
 
 
 def read_protobuf(body: bytes) -> Document:
@@ -57,7 +65,7 @@ def read_protobuf(body: bytes) -> Document:
     if name is None:
         raise bad_request(f'no kind "{kind}" is registered for version "{api_version}"')
     try:
-        document = _message(raw, name)
+        document = _message(raw, name, 1)
     except ProtobufError as error:
         version = api_version.rpartition("/")[2]
         what = f'{kind} in version "{version}" cannot be handled as a {kind}'
@@ -84,54 +92,82 @@ def _envelope(data: bytes) -> tuple[str, str, bytes]:
     return api_version, kind, raw
 
 
-def _message(data: bytes, name: str) -> Document:
+def _message(data: bytes, name: str, depth: int) -> Document:
+    if depth > MAX_DEPTH:
+        raise ProtobufError(f"exceeded max depth of {MAX_DEPTH}")
     fields = message(name)
     document: Document = {}
     for number, value in _fields(data):
         field = fields.get(number)
         if field is not None:
-            _add(document, field, value)
+            _add(document, field, value, depth)
     return document
 
 
-def _add(document: Document, field: ProtobufField, value: int | bytes) -> None:
+def _add(document: Document, field: ProtobufField, value: int | bytes, depth: int) -> None:
     code = field.code
     if code.startswith("["):
         elements = document.setdefault(field.name, [])
-        elements += _elements(code[1:], field.reference, value)
+        elements += _elements(code[1:], field.reference, value, depth)
     elif code.startswith("{"):
         entry = dict(_fields(_as_bytes(value)))
         key = _text(entry.get(1, b""))
         content = entry.get(2, b"")
         members = document.setdefault(field.name, {})
-        members[key] = _value(code[1:], field.reference, content)
+        members[key] = _value(code[1:], field.reference, content, depth)
     elif not field.name:
-        document.update(_message(_as_bytes(value), field.reference))
+        document.update(_message(_as_bytes(value), field.reference, depth + 1))
     else:
-        found = _value(code, field.reference, value)
+        found = _value(code, field.reference, value, depth)
         if found is not None and not (field.omits_zero and code in "sidob" and not found):
             document[field.name] = found
 
 
-def _elements(code: str, reference: str, value: int | bytes) -> list[Any]:
+def _elements(code: str, reference: str, value: int | bytes, depth: int) -> list[Any]:
     """Return the elements of one occurrence of a list field: one element, or packed numbers."""
     if code in "io" and isinstance(value, bytes):
         numbers, position = [], 0
         while position < len(value):
             number, position = _varint(value, position)
-            numbers.append(_value(code, reference, number))
+            numbers.append(_value(code, reference, number, depth))
         return numbers
-    return [_value(code, reference, value)]
+    return [_value(code, reference, value, depth)]
 
 
-def _value(code: str, reference: str, value: int | bytes) -> Any:
+def _value(code: str, reference: str, value: int | bytes, depth: int) -> Any:
     if code == "m":
-        return _message(_as_bytes(value), reference)
+        return _message(_as_bytes(value), reference, depth + 1)
     if code in ("i", "o"):
         if not isinstance(value, int):
             raise ProtobufError("wrong wireType for a number")
         return bool(value) if code == "o" else _signed(value)
+    if code in _UNIONS:
+        return _union(_as_bytes(value), *_UNIONS[code], depth)
+    if code == "d":
+        return _double(value)
     return _READERS[code](_as_bytes(value))
+
+
+_UNIONS: Final[Mapping[str, tuple[int, str]]] = {
+    "schema-or-bool": (2, "o"),
+    "schema-or-list": (1, "m"),
+    "schema-or-names": (1, "s"),
+}
+"""The number of the schema in each message, and the code of its other field."""
+
+
+def _union(data: bytes, schema: int, other: str, depth: int) -> Any:
+    """Return a schema or another value; Go prefers the schema to a bool, and lists to a schema."""
+    found: Document | None = None
+    others: list[Any] = []
+    for number, value in _fields(data):
+        if number == schema:
+            found = _message(_as_bytes(value), SCHEMA, depth + 1)
+        elif number == 3 - schema:
+            others.append(_value(other, SCHEMA, value, depth))
+    if other == "o":
+        return (bool(others) and others[-1]) if found is None else found
+    return others or found
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -144,17 +180,20 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             value, position = _varint(data, position)
             yield number, value
             continue
+        value_type = bytes
         if wire_type == _BYTES:
             length, position = _varint(data, position)
+            if length & _SIGN:
+                raise ProtobufError("proto: negative length found during unmarshaling")
         elif wire_type in (_FIXED64, _FIXED32):
-            length = 8 if wire_type == _FIXED64 else 4
+            length, value_type = (8 if wire_type == _FIXED64 else 4), FixedBytes
         else:
             raise ProtobufError(f"illegal wireType {wire_type}")
         if number == 0:
             raise ProtobufError("illegal tag 0")
         if length > end - position:
             raise ProtobufError("unexpected EOF")
-        yield number, data[position : position + length]
+        yield number, value_type(data[position : position + length])
         position += length
 
 
@@ -177,7 +216,7 @@ def _signed(value: int) -> int:
 
 
 def _as_bytes(value: int | bytes) -> bytes:
-    if isinstance(value, int):
+    if isinstance(value, int | FixedBytes):
         raise ProtobufError("wrong wireType for a message")
     return value
 
@@ -194,11 +233,13 @@ def _number(fields: Mapping[int, int | bytes], number: int) -> int:
     return _signed(value) if isinstance(value, int) else 0
 
 
-def _double(data: bytes) -> float:
-    if len(data) != 8:
+def _double(data: int | bytes) -> float:
+    if not isinstance(data, FixedBytes) or len(data) != 8:
         raise ProtobufError("wrong wireType for a double")
     number: float = struct.unpack("<d", data)[0]
-    return number
+    if not isfinite(number):
+        raise ProtobufError(f"json: unsupported value: {number}")
+    return int(number) if number.is_integer() and abs(number) < _EXACT else number
 
 
 def _time(data: bytes) -> str | None:
@@ -271,7 +312,6 @@ def _items(data: bytes) -> list[str]:
 _READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "s": _text,
     "b": lambda data: b64encode(data).decode(),
-    "d": _double,
     "time": _time,
     "microtime": _microtime,
     "duration": _duration,

@@ -99,6 +99,15 @@ def test_an_unchanged_document_is_not_sent_again(api: Api, ask: Ask) -> None:
         (
             {
                 "type": "object",
+                "properties": {"a": STRING},
+                "x-kubernetes-preserve-unknown-fields": True,
+                "x-kubernetes-group-version-kind": [],
+            },
+            {"type": "object", "x-kubernetes-group-version-kind": []},
+        ),
+        (
+            {
+                "type": "object",
                 "properties": {"a": {**STRING, "nullable": True}, "b": STRING},
                 "required": ["a", "b"],
             },
@@ -115,6 +124,7 @@ def test_an_unchanged_document_is_not_sent_again(api: Api, ask: Ask) -> None:
         "nullable",
         "int-or-string",
         "unknown fields",
+        "a kind with unknown fields",
         "required",
         "items",
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from io import BytesIO
 from typing import Any
 
 import orjson
@@ -11,9 +12,11 @@ import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
 
 from fakeapi import FakeCluster
+from fakeapi.apiserver.wire.protobuf import read_protobuf
 from fakeapi.testing.faults import Fault, fault
 from tests.builders import manifest
-from tests.fakeapi.api_requests import JSON, MAPS, PARTIAL, TABLE
+from tests.fakeapi.api_requests import JSON, MAPS, PARTIAL, PROTOBUF, TABLE
+from tests.fakeapi.protobuf_frames import read_event, read_frames
 
 HANDSHAKE = {
     "Connection": "Upgrade",
@@ -73,6 +76,14 @@ async def test_objects_have_the_requested_representation(
     headers = {"Accept": accept}
     async with http.ws_connect(MAPS, params={"watch": "true"}, headers=headers) as socket:
         assert (await event(socket))[1]["kind"] == kind
+
+
+async def test_events_in_protobuf_are_binary_messages(http: ClientSession) -> None:
+    await create(http, "a")
+    headers = {"Accept": PROTOBUF}
+    async with http.ws_connect(MAPS, params={"watch": "true"}, headers=headers) as socket:
+        type_, found = read_event(await socket.receive_bytes(timeout=10))
+    assert (type_, found["kind"], found["metadata"]["name"]) == ("ADDED", "ConfigMap", "a")
 
 
 async def test_initial_events_end_with_a_bookmark(http: ClientSession) -> None:
@@ -199,6 +210,60 @@ async def test_faults_of_watches_apply(
         await create(http, name)
     async with http.ws_connect(MAPS, params={"watch": "true", "timeoutSeconds": "2"}) as socket:
         assert (await names(socket), socket.close_code) == (seen, code)
+
+
+@pytest.mark.parametrize(
+    ("rule", "seen"),
+    [
+        (fault("cut", end="clean", after_frames=1), [("ADDED", "a"), ("CUT", "")]),
+        (fault("expire", after_frames=1), [("ADDED", "a"), ("ERROR", "")]),
+        (fault("duplicate"), [("ADDED", "a"), ("ADDED", "b")]),
+    ],
+    ids=["cut", "expire", "duplicate"],
+)
+async def test_faults_apply_to_frames(
+    cluster: FakeCluster, http: ClientSession, rule: Fault, seen: list[tuple[str, str]]
+) -> None:
+    cluster.faults.plan(rule.on("watch"))
+    for name in "ab":
+        await create(http, name)
+    query, headers = {"watch": "true", "timeoutSeconds": "1"}, {"Accept": f"{PROTOBUF},{JSON}"}
+    async with http.get(MAPS, params=query, headers=headers) as answer:
+        assert answer.content_type == PROTOBUF
+        assert answer.headers["Content-Type"] == f"{PROTOBUF};stream=watch"
+        events = read_frames(await answer.read())
+    names = [(type_, found["metadata"].get("name", "") if found else "") for type_, found in events]
+    assert names == seen
+
+
+async def test_a_websocket_drops_a_frame_that_is_cut_off(
+    cluster: FakeCluster, http: ClientSession
+) -> None:
+    cluster.faults.plan(fault("cut", end="clean", after_frames=1).on("watch"))
+    for name in "ab":
+        await create(http, name)
+    headers = {"Accept": PROTOBUF}
+    async with http.ws_connect(MAPS, params={"watch": "true"}, headers=headers) as socket:
+        assert [read_event(each.data)[0] async for each in socket] == ["ADDED"]
+
+
+async def test_rbac_forbids_a_watch_in_protobuf() -> None:
+    headers = {"Accept": f"{PROTOBUF},{JSON}", "Impersonate-User": "nobody"}
+    async with (
+        FakeCluster(rbac=True) as cluster,
+        ClientSession(cluster.url, headers=headers) as http,
+        http.get(MAPS, params={"watch": "true"}) as answer,
+    ):
+        assert (answer.status, answer.content_type) == (403, PROTOBUF)
+        assert read_protobuf(await answer.read())["reason"] == "Forbidden"
+
+
+async def test_a_body_that_is_too_large_is_refused_in_protobuf(http: ClientSession) -> None:
+    async with http.post(
+        MAPS, data=BytesIO(bytes(4 * 1024**2)), headers={"Accept": PROTOBUF}
+    ) as answer:
+        assert (answer.status, answer.content_type) == (413, PROTOBUF)
+        assert read_protobuf(await answer.read())["code"] == 413
 
 
 async def test_stopping_ends_the_watch() -> None:

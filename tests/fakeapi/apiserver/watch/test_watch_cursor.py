@@ -121,6 +121,17 @@ def test_a_watch_that_falls_behind_the_history_ends_without_an_error(
     assert (watch.read(100), watch.ended) == ([], True)
 
 
+def test_a_compaction_does_not_end_a_watch_that_has_read_all_events(api: Api, ask: Ask) -> None:
+    create(ask, NODES, "a")
+    watch = open_watch(api)
+    assert len(watch.read(100)) == 1
+    create(ask, PODS, "p")
+    api.store.compact(api.store.version)
+    create(ask, NODES, "b")
+    (line,) = watch.read(100)
+    assert line.startswith(b'{"type":"ADDED"')
+
+
 def test_a_watch_expires_with_an_error_if_the_store_is_restored(
     api: Api, ask: Ask, watch: OpenWatch
 ) -> None:

@@ -6,7 +6,12 @@ import pytest
 
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.http_messages import Request
-from fakeapi.apiserver.wire.negotiation import OFFERED, MediaTypeOptions, negotiate
+from fakeapi.apiserver.wire.negotiation import (
+    WITHOUT_PROTOBUF,
+    MediaTypeOptions,
+    negotiate,
+    negotiate_error,
+)
 from tests.fakeapi.api_requests import PROTOBUF, TABLE, YAML
 
 OLD_TABLE = "application/json;as=Table;v=v1beta1;g=meta.k8s.io"
@@ -19,8 +24,11 @@ PARTIAL = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
         ("", MediaTypeOptions()),
         ("*/*", MediaTypeOptions()),
         ("application/json", MediaTypeOptions()),
-        (f"{PROTOBUF}, */*", MediaTypeOptions()),
-        (f"{PROTOBUF},application/json", MediaTypeOptions()),
+        (f"{PROTOBUF}, */*", MediaTypeOptions(PROTOBUF)),
+        (f"{PROTOBUF},application/json", MediaTypeOptions(PROTOBUF)),
+        (f"application/json,{PROTOBUF}", MediaTypeOptions()),
+        (f"{PROTOBUF};q=0.5,application/json", MediaTypeOptions()),
+        (f"{PROTOBUF};stream=watch", MediaTypeOptions(PROTOBUF)),
         (YAML, MediaTypeOptions(YAML)),
         ("application/json;q=0.1, application/yaml", MediaTypeOptions(YAML)),
         ("text/html, application/json", MediaTypeOptions()),
@@ -29,7 +37,7 @@ PARTIAL = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
         (f"{TABLE},{OLD_TABLE},application/json", MediaTypeOptions(convert_to="Table")),
         (OLD_TABLE, MediaTypeOptions(convert_to="Table", version="v1beta1")),
         (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,application/json", MediaTypeOptions()),
-        (f"{PROTOBUF};{PARTIAL}", MediaTypeOptions(convert_to="PartialObjectMetadata")),
+        (f"{PROTOBUF};{PARTIAL}", MediaTypeOptions(PROTOBUF, "PartialObjectMetadata")),
         ("application/json;as=Foo;v=v1;g=meta.k8s.io,application/json", MediaTypeOptions()),
         ("application/json;as=;v=;g=", MediaTypeOptions()),
         ("application/json;stream=watch", MediaTypeOptions()),
@@ -38,7 +46,7 @@ PARTIAL = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
     ],
 )
 def test_the_best_clause_that_can_be_served_wins(accept: str, chosen: MediaTypeOptions) -> None:
-    assert negotiate(Request("GET", "/api/v1/pods", accept=accept), *OFFERED) == chosen
+    assert negotiate(Request("GET", "/api/v1/pods", accept=accept)) == chosen
 
 
 @pytest.mark.parametrize(
@@ -51,11 +59,12 @@ def test_the_best_clause_that_can_be_served_wins(accept: str, chosen: MediaTypeO
         ("application/json;as=Table;v=v9;g=meta.k8s.io", "only the following media types are "),
         (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io", "only the following media types are "),
         ("application/json;stream=other", "only the following media types are "),
+        (f"{YAML};stream=watch", "only the following media types are "),
     ],
 )
 def test_an_unsupported_media_type_is_refused(accept: str, message: str) -> None:
     with pytest.raises(StatusError) as refused:
-        negotiate(Request("GET", "/api/v1/pods", accept=accept), *OFFERED)
+        negotiate(Request("GET", "/api/v1/pods", accept=accept))
     assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")
     assert refused.value.message.startswith(message)
 
@@ -75,4 +84,53 @@ def test_browsers_and_curl_get_line_breaks(
     query: dict[str, str], user_agent: str, chosen: MediaTypeOptions
 ) -> None:
     request = Request("GET", "/api/v1/pods", query, user_agent=user_agent)
-    assert negotiate(request, *OFFERED) == chosen
+    assert negotiate(request) == chosen
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        (f"{PROTOBUF},application/json", MediaTypeOptions()),
+        (f"{PROTOBUF},*/*", MediaTypeOptions()),
+        (f"{PROTOBUF},{YAML}", MediaTypeOptions(YAML)),
+        (
+            f"{PROTOBUF};{PARTIAL},application/json",
+            MediaTypeOptions(PROTOBUF, "PartialObjectMetadata"),
+        ),
+    ],
+)
+def test_custom_resources_have_no_protobuf_except_for_their_metadata(
+    accept: str, chosen: MediaTypeOptions
+) -> None:
+    request = Request("GET", "/apis/example.com/v1/things", accept=accept)
+    assert negotiate(request, WITHOUT_PROTOBUF) == chosen
+
+
+def test_custom_resources_in_protobuf_only_are_not_acceptable() -> None:
+    request = Request("GET", "/apis/example.com/v1/things", accept=PROTOBUF)
+    with pytest.raises(StatusError) as refused:
+        negotiate(request, WITHOUT_PROTOBUF)
+    assert refused.value.code == 406
+    assert refused.value.message == (
+        "only the following media types are accepted: "
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    )
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("", "application/json"),
+        (PROTOBUF, PROTOBUF),
+        (f"{PROTOBUF},application/json", PROTOBUF),
+        (f"{PROTOBUF};q=0.1,application/json", "application/json"),
+        (YAML, YAML),
+        (f"{PROTOBUF};{PARTIAL},application/json", "application/json"),
+        (f"{PROTOBUF};{PARTIAL}", "application/json"),
+        ("text/html", "application/json"),
+    ],
+)
+def test_an_error_is_answered_in_the_best_type_without_conversion(
+    accept: str, media_type: str
+) -> None:
+    assert negotiate_error(accept) == media_type

@@ -35,14 +35,37 @@ def test_a_message_is_the_same_document_as_its_json(name: str) -> None:
     assert without_nulls(read_protobuf(body)) == without_nulls(RECORDED[name]["json"])
 
 
-def envelope(api_version: str, kind: str, message: bytes) -> bytes:
-    named = b"".join(
-        bytes((number << 3 | 2, len(text))) + text.encode()
-        for number, text in ((1, api_version), (2, kind))
-    )
-    parts = (bytes((10, len(named))), named, bytes((18, len(message))), message)
-    return b"k8s\0" + b"".join(parts)
+def field(key: bytes, content: bytes) -> bytes:
+    length, rest = b"", len(content)
+    while rest > 0x7F:
+        length += bytes((rest & 0x7F | 0x80,))
+        rest >>= 7
+    return key + length + bytes((rest,)) + content
 
+
+def envelope(api_version: str, kind: str, message: bytes) -> bytes:
+    named = field(b"\x0a", api_version.encode()) + field(b"\x12", kind.encode())
+    return b"k8s\0" + field(b"\x0a", named) + field(b"\x12", message)
+
+
+def nested(depth: int, *keys: bytes) -> bytes:
+    """Return messages inside each other, each level with the fields of all keys."""
+    content = b""
+    for _ in range(depth):
+        for key in reversed(keys):
+            content = field(key, content)
+    return content
+
+
+def definition(schema: bytes) -> bytes:
+    """Return a CustomResourceDefinition whose only version has a schema."""
+    message = schema
+    for key in (b"\x0a", b"\x22", b"\x3a", b"\x12"):
+        message = field(key, message)
+    return envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", message)
+
+
+NOT, ITEMS, FIRST = b"\xe2\x01", b"\xc2\x01", b"\x0a"
 
 CONFIG_MAP = envelope("v1", "ConfigMap", bytes.fromhex("0a030a0161") + b"\x12\x06\n\x01k\x12\x01v")
 
@@ -67,6 +90,13 @@ def test_an_object_is_created_from_protobuf_and_answered_in_json(api: Api) -> No
         (envelope("v1", "ConfigMap", b"\x0a\x03\x0a\x01\xff"), "invalid UTF-8"),
         (envelope("v1", "ConfigMap", b"\x0a" + b"\xff" * 10), "integer overflow"),
         (envelope("v1", "ConfigMap", b"\x08\x01"), "wrong wireType"),
+        (envelope("v1", "ConfigMap", b"\x0a\x09\x09" + bytes(8)), "wrong wireType"),
+        (envelope("v1", "ConfigMap", b"\x0a" + b"\xff" * 9 + b"\x01"), "negative length"),
+        (definition(b"\xc2\x01\x02\x08\x01"), "wrong wireType"),
+        (definition(b"\x4a\x08" + bytes(8)), "wrong wireType for a double"),
+        (definition(b"\x49\0\0\0\0\0\0\xf8\x7f"), "json: unsupported value: nan"),
+        (definition(nested(10_000, NOT)), "exceeded max depth of 100"),
+        (definition(nested(10_000, ITEMS, FIRST)), "exceeded max depth of 100"),
         (envelope("v1", "Nothing", b""), 'no kind "Nothing" is registered for version "v1"'),
     ],
 )
@@ -75,6 +105,14 @@ def test_invalid_messages_are_refused(body: bytes, message: str) -> None:
         read_protobuf(body)
     assert (refused.value.code, refused.value.reason) == (400, "BadRequest")
     assert message in refused.value.message
+
+
+def test_json_that_is_nested_too_deeply_in_a_message_is_refused(api: Api) -> None:
+    raw = b"[" * 500 + b"]" * 500
+    body = envelope("apps/v1", "ControllerRevision", field(b"\x12", field(b"\x0a", raw)))
+    path = "/apis/apps/v1/namespaces/default/controllerrevisions"
+    answer = send(api, "POST", path, body, PROTOBUF)
+    assert (answer.status, orjson.loads(answer.body)["reason"]) == (400, "BadRequest")
 
 
 def test_unknown_fields_are_skipped() -> None:
