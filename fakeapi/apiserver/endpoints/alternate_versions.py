@@ -20,13 +20,14 @@ from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.apiserver.objects.patch import JSON_PATCH, PATCH_TYPES
 from fakeapi.apiserver.objects.version_conversion import VersionConversion, conversion_of
 from fakeapi.apiserver.registry.generic_registry import Target
-from fakeapi.apiserver.registry.request_scope import APPLY_PATCH
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.watch.watch_cursor import Watch
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.http_messages import JSON, Request, Response
-from fakeapi.apiserver.wire.request_bodies import media_type, read_json, read_object, read_yaml
+from fakeapi.apiserver.wire.request_bodies import media_type, read_json, read_object
 from fakeapi.apiserver.wire.selectors import parse_selectors
+from fakeapi.apiserver.wire.write_options import APPLY_PATCH
+from fakeapi.apiserver.wire.yaml_decoder import read_yaml
 
 ServeRequest = Callable[[Target, Request], "Response | Watch"]
 

@@ -9,9 +9,8 @@ representation of the answer, the lookup of the target, and the handler of the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from copy import deepcopy
-from dataclasses import replace
 from typing import Final
 
 from fakeapi.apiserver.admission.policies import PolicyDispatcher, ValidatingPolicies
@@ -40,10 +39,11 @@ from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSIO
 from fakeapi.apiserver.endpoints.access_reviews import REVIEWS
 from fakeapi.apiserver.endpoints.alternate_versions import serve_converted
 from fakeapi.apiserver.endpoints.resource_handlers import ON_COLLECTION, ON_OBJECT, ResourceHandler
+from fakeapi.apiserver.endpoints.response_warnings import with_deprecation_warning, with_warnings
 from fakeapi.apiserver.kinds import BUILTIN, ResourceInfo, ResourceRegistry
 from fakeapi.apiserver.kinds.builtin import PRIORITY_CLASSES
 from fakeapi.apiserver.objects.metadata import IdAndTimeSources
-from fakeapi.apiserver.printers.representation import choose_representation
+from fakeapi.apiserver.printers.representation import choose_representation, error_response
 from fakeapi.apiserver.registry.cluster_role_aggregation import ClusterRoleAggregation
 from fakeapi.apiserver.registry.custom_resources.conversion_webhook import (
     ConversionHandler,
@@ -51,6 +51,7 @@ from fakeapi.apiserver.registry.custom_resources.conversion_webhook import (
 )
 from fakeapi.apiserver.registry.custom_resources.definitions import DefinitionController
 from fakeapi.apiserver.registry.custom_resources.versioned_store import VersionedStore
+from fakeapi.apiserver.registry.flow_control import FlowControl
 from fakeapi.apiserver.registry.generic_registry import Registry, Target
 from fakeapi.apiserver.registry.heartbeats import HeartbeatCache
 from fakeapi.apiserver.registry.manifests import (
@@ -82,7 +83,7 @@ from fakeapi.apiserver.wire.errors import (
 )
 from fakeapi.apiserver.wire.http_messages import TEXT, Request, Response, User
 from fakeapi.apiserver.wire.negotiation import OFFERED, TABLE
-from fakeapi.apiserver.wire.request_options import is_dry_run
+from fakeapi.apiserver.wire.write_options import check_write_options, is_dry_run
 
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -112,6 +113,7 @@ class Api:
         sources = self.pending_calls.repeatable(sources)
         self._definitions = DefinitionController(store, kinds)
         self._aggregation = ClusterRoleAggregation(store)
+        self.flow_control = FlowControl(store)
         self._converter = VersionConverter(store, self.pending_calls, sources, self.services)
         self.objects = VersionedStore(store, self._definitions.stored, self._converter)
         self.webhooks = Webhooks(store, self.pending_calls, uid, self.services)
@@ -151,7 +153,7 @@ class Api:
         try:
             return self._answer(request)
         except StatusError as refusal:
-            return refusal.response()
+            return error_response(refusal, request.accept)
         finally:
             self._reconcile()
 
@@ -215,6 +217,7 @@ class Api:
     def _reconcile(self) -> None:
         self._definitions.reconcile(self.registry, self._sources.timestamp)
         self._aggregation.reconcile(self.registry)
+        self.flow_control.reconcile(self.registry)
 
     def _discover(self, request: Request) -> Response | None:
         if self._discovery.kinds is not self.kinds:
@@ -242,20 +245,22 @@ class Api:
             raise method_not_allowed()
         target = find_target(kinds, group, version, rest)
         if target is None or (
-            _is_all_namespaces(target) and target.kind.custom and _is_write(request)
+            _is_all_namespaces(target) and target.kind.custom and request.method != "GET"
         ):
             return _unknown_path(kinds, group)
-        face = choose_representation(request, self._sources.timestamp)
+        face = choose_representation(request, self._sources.timestamp, target.kind)
         reviewers = self._webhook_dispatcher(target, request, user)
 
         def serve(target: Target, request: Request) -> Response | Watch:
             call = self._scope(target, request, user, reviewers)
-            return _with_webhook_warnings(reviewers, lambda: _handler(target, request)(call))
+            return with_warnings(call, reviewers, lambda: _handler(target, request)(call))
 
         if (target.kind.resource, "") in REVIEWS and face.media_type_options.convert_to == TABLE:
             raise not_acceptable(OFFERED)
-        answer = serve_converted(kinds, target, request, serve)
-        return face.for_kind(target.kind).convert(_with_deprecation_warning(target.kind, answer))
+        answer = with_deprecation_warning(
+            target.kind, lambda: serve_converted(kinds, target, request, serve)
+        )
+        return face.for_kind(target.kind).convert(answer)
 
     def authorize(self, request: Request) -> User:
         """Return the acting user; raise StatusError (403) if the request is not allowed."""
@@ -279,16 +284,14 @@ class Api:
         """Return the dispatcher of a request's webhooks and policies; None if there are none."""
         if request.method == "GET" or not self._has_dynamic_admission:
             return None
-        versioned, check = VersionedObjects(self.kinds, self._convert), None
-        if self._policies.any:
-            policies = self._policies.candidates(versioned, target.kind, target.subresource)
-            if not policies and not self.webhooks.any:
-                return None
-            run = PolicyDispatcher(policies, self.objects, versioned, self.authorizer)
-            check = run.validate if policies else None
+        versioned = VersionedObjects(self.kinds, self._convert)
+        policies = self._policies.candidates(versioned, target.kind, target.subresource)
+        if not policies and not self.webhooks.any:
+            return None
+        run = PolicyDispatcher(policies, self.objects, versioned, self.authorizer)
         path = (target.namespace, target.name, target.subresource)
         operation = RequestedOperation(user, target.kind, *path, request.query)
-        return WebhookDispatcher(self.webhooks, operation, self.objects, versioned, check)
+        return WebhookDispatcher(self.webhooks, operation, self.objects, versioned, run)
 
     def _convert(
         self, to_kind: ResourceInfo, from_kind: ResourceInfo, document: Document
@@ -305,7 +308,8 @@ class Api:
     def _scope(
         self, target: Target, request: Request, user: User, dispatcher: WebhookDispatcher | None
     ) -> RequestScope:
-        dry = is_dry_run(request.method, request.query)
+        check_write_options(request)
+        dry = is_dry_run(request)
         registry = self.registry.with_user(user)
         registry = registry.dry_run() if dry else registry
         if dispatcher is not None and not _has_own_handler(target):
@@ -336,29 +340,6 @@ def _unknown_path(kinds: ResourceRegistry, group: str) -> Response:
 _PATH_NOT_FOUND: Final = Response(404, b"404 page not found\n", TEXT)
 
 
-def _with_deprecation_warning(kind: ResourceInfo, answer: Response | Watch) -> Response | Watch:
-    """Return an answer with the deprecation warning of its kind, if there is one."""
-    if kind.deprecation and isinstance(answer, Response):
-        return replace(answer, warnings=(kind.deprecation, *answer.warnings))
-    return answer
-
-
-def _with_webhook_warnings(
-    dispatcher: WebhookDispatcher | None, serve: Callable[[], Response | Watch]
-) -> Response | Watch:
-    """Return an answer, or raise an error, with the warnings of webhooks."""
-    if dispatcher is None:
-        return serve()
-    try:
-        answer = serve()
-    except StatusError as refusal:
-        refusal.warnings = dispatcher.warnings
-        raise
-    if isinstance(answer, Response):
-        return replace(answer, warnings=(*answer.warnings, *dispatcher.warnings))
-    return answer
-
-
 def _has_own_handler(target: Target) -> bool:
     if target.kind.custom is not None:
         return target.subresource in CUSTOM_SUBRESOURCES
@@ -374,10 +355,6 @@ def _is_all_namespaces(target: Target) -> bool:
     return target.kind.namespaced and not target.namespace and not target.name
 
 
-def _is_write(request: Request) -> bool:
-    return request.method != "GET"
-
-
 def _handler(target: Target, request: Request) -> ResourceHandler:
     """Return the handler of a request; raise StatusError (404, 405)."""
     kind, method, subresource = target.kind, request.method, target.subresource
@@ -388,7 +365,7 @@ def _handler(target: Target, request: Request) -> ResourceHandler:
         raise unknown_resource()  # resources that can only be created have no name
     usual = ON_OBJECT if target.name else ON_COLLECTION
     handler = (usual if own is None else own).get(method)
-    if handler is None or (_is_all_namespaces(target) and _is_write(request)):
+    if handler is None or (_is_all_namespaces(target) and request.method != "GET"):
         raise method_not_allowed()
     if own is None:
         names = _OBJECT_VERBS if target.name else _COLLECTION_VERBS

@@ -12,15 +12,12 @@ from typing import Final
 import orjson
 
 from fakeapi.apiserver.managedfields import AppliedConfiguration
+from fakeapi.apiserver.objects.metadata import check_document, check_url_name
 from fakeapi.apiserver.objects.patch import apply_patch, read_configuration
 from fakeapi.apiserver.registry.generic_registry import DeletionResult, Registry, Target
 from fakeapi.apiserver.registry.heartbeats import HeartbeatWrite
-from fakeapi.apiserver.registry.request_scope import (
-    APPLY_PATCH,
-    RequestScope,
-    apply_manager_of,
-    field_manager_of,
-)
+from fakeapi.apiserver.registry.request_scope import RequestScope
+from fakeapi.apiserver.registry.update_checks import check_namespace
 from fakeapi.apiserver.store.object_store import Document, Entry
 from fakeapi.apiserver.validation.strict_fields import FieldValidator
 from fakeapi.apiserver.validation.warnings import warnings_for
@@ -37,6 +34,7 @@ from fakeapi.apiserver.wire.request_options import (
     parse_version,
 )
 from fakeapi.apiserver.wire.selectors import parse_selectors
+from fakeapi.apiserver.wire.write_options import APPLY_PATCH, apply_manager_of, field_manager_of
 
 ResourceHandler = Callable[[RequestScope], "Response | Watch"]
 
@@ -73,15 +71,16 @@ def create(scope: RequestScope) -> Response:
             draft, lambda: _encode_draft(*_draft(scope))
         )
         document = orjson.loads(encoded)  # each attempt may change its own copy
+    scope.warnings.extend(warnings)
     entry = scope.registry_with_manager.create_drafted(scope.target, document)
-    return _object(201, scope.target, entry, warnings + warnings_for(kind, entry))
+    return _object(201, scope.target, entry, warnings_for(kind, entry))
 
 
 def _draft(scope: RequestScope) -> tuple[Document, tuple[str, ...]]:
     """Return the object to be created in the state before admission, and the warnings."""
     target, request = scope.target, scope.request
-    check = FieldValidator(request.query, "CreateOptions")
-    document = check.decode_body(target.kind, read_object(request, target.kind.kind), request.body)
+    check = FieldValidator(request)
+    document = check.decode_body(target.kind, read_object(request, target.kind.kind))
     return scope.registry_with_manager.draft(target, document), check.warnings
 
 
@@ -91,13 +90,17 @@ def _encode_draft(document: Document, warnings: tuple[str, ...]) -> tuple[bytes,
 
 def update(scope: RequestScope) -> Response:
     """Replace an object; some kinds are created if they do not exist."""
-    check = FieldValidator(scope.request.query, "UpdateOptions")
-    kind, request = scope.target.kind, scope.request
-    document = check.decode_body(kind, read_object(request, kind.kind), request.body)
+    target, kind = scope.target, scope.target.kind
+    check = FieldValidator(scope.request)
+    document = check.decode_body(kind, read_object(scope.request, kind.kind))
+    scope.warnings.extend(check.warnings)
+    metadata = check_document(kind, document)
+    check_namespace(kind, target.namespace, metadata)
+    check_url_name(target.name, metadata)
     before = scope.registry.store.get(scope.target.kind, scope.target.key)
     entry = scope.registry_with_manager.update(scope.target, document)
-    warnings = check.warnings + warnings_for(scope.target.kind, entry, before)
-    _learn_heartbeat(scope, before, entry, warnings)
+    warnings = warnings_for(scope.target.kind, entry, before)
+    _learn_heartbeat(scope, before, entry, check.warnings + warnings)
     return _object(200 if before else 201, scope.target, entry, warnings)
 
 
@@ -106,22 +109,27 @@ def patch(scope: RequestScope) -> Response:
     if media_type(scope.request.content_type) == APPLY_PATCH:
         return _apply(scope)
     kind, request = scope.target.kind, scope.request
-    check = FieldValidator(request.query, "PatchOptions")
+    check = FieldValidator(request)
 
     def change(document: Document) -> Document:
         patched = apply_patch(kind, document, request.content_type, request.body)
-        return check.decode_patched(kind, patched, request.content_type, request.body)
+        decoded = check.decode_patched(kind, patched)
+        scope.warnings.extend(check.warnings)
+        return decoded
 
     before = scope.registry.store.get(kind, scope.target.key)
     entry = scope.registry_with_manager.change(scope.target, change)
-    warnings = check.warnings + warnings_for(kind, entry, before)
-    _learn_heartbeat(scope, before, entry, warnings)
+    warnings = warnings_for(kind, entry, before)
+    _learn_heartbeat(scope, before, entry, check.warnings + warnings)
     return _object(200, scope.target, entry, warnings)
 
 
 def _apply(scope: RequestScope) -> Response:
     manager, force = apply_manager_of(scope.request)
+    check = FieldValidator(scope.request)
     config = AppliedConfiguration(read_configuration(scope.request.body), force)
+    check.decode_applied(scope.request.body)
+    scope.warnings.extend(check.warnings)
     before = scope.registry.store.get(scope.target.kind, scope.target.key)
     entry, created = scope.registry.with_field_manager(manager).apply(scope.target, config)
     warnings = warnings_for(scope.target.kind, entry, before)

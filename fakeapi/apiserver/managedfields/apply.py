@@ -185,15 +185,30 @@ def check_configuration(kind: ResourceInfo, config: Mapping[str, Any]) -> None:
         raise bad_request("metadata.managedFields must be nil")
     found = validation_errors(schema_of(kind), config)
     if found:
-        where = metadata if isinstance(metadata, dict) else {}
-        name = f"{where.get('namespace', '')}/{where.get('name', '')}"
         listed = found[0] if len(found) == 1 else "\n  ".join(("errors:", *found))
-        raise StatusError(
-            500,
-            "",
-            f"failed to create typed patch object ({name}; {_group_version(kind.api_version)}, "
-            f"Kind={kind.kind}): {listed}",
-        )
+        named = f"({_named(config)}; {_go_kind(kind)})"
+        raise StatusError(500, "", f"failed to create typed patch object {named}: {listed}")
+
+
+def conversion_failure(kind: ResourceInfo, config: Mapping[str, Any], detail: str) -> StatusError:
+    """Return the 500 for an applied configuration whose values do not fit the Go type."""
+    target = _go_kind(kind)
+    return StatusError(
+        500,
+        "",
+        f"failed to convert new object ({_named(config)}; {target}) to proper version: "
+        f"unable to convert unstructured object to {target}: {detail}",
+    )
+
+
+def _named(config: Mapping[str, Any]) -> str:
+    metadata = config.get("metadata")
+    where = metadata if isinstance(metadata, dict) else {}
+    return f"{where.get('namespace', '')}/{where.get('name', '')}"
+
+
+def _go_kind(kind: ResourceInfo) -> str:
+    return f"{_group_version(kind.api_version)}, Kind={kind.kind}"
 
 
 def _group_version(api_version: Any) -> str:

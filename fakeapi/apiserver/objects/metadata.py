@@ -16,38 +16,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.kinds.resource_info import CustomResourceInfo
+from fakeapi.apiserver.objects.type_meta import check_type
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import (
     Cause,
     bad_request,
-    invalid,
     invalid_value,
     required,
     too_long,
 )
+from fakeapi.apiserver.wire.go_format import json_type
 from policies.kubernetes.name_validation import (
     invalid_finalizer,
     invalid_label_key,
     invalid_label_value,
 )
 
-_MAX_EXCERPT: Final = 30
-_OTHER_VERSION: Final = (
-    "the API version in the data ({}) does not match the expected API version ({})"
-)
 _TIMESTAMP: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)", re.ASCII)
 _MAX_GENERATED_BASE: Final = 58
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
-
-_JSON_TYPES: Final[tuple[tuple[type, str], ...]] = (
-    (bool, "bool"),
-    (int, "number"),
-    (float, "number"),
-    (str, "string"),
-    (list, "array"),
-    (dict, "object"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,86 +101,11 @@ def epoch_seconds(timestamp: Any) -> int | None:
     return timegm(tuple(map(int, match.groups()))) if match else None
 
 
-def check_type(kind: ResourceInfo, document: Mapping[str, Any]) -> None:
-    """Check that a document has the given kind and version; raise StatusError (400, 422)."""
-    for field in ("apiVersion", "kind"):
-        if not isinstance(document.get(field) or "", str):
-            found = _json_type(document[field])
-            raise bad_request(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal "
-                f"{found} into Go struct field .{field} of type string"
-            )
-    api_version = document.get("apiVersion") or kind.api_version
-    if kind.custom is not None:
-        _check_custom_type(kind, kind.custom, api_version, document)
-        return
-    if api_version != kind.api_version:
-        raise bad_request(_OTHER_VERSION.format(api_version, kind.api_version))
-    name = document.get("kind") or kind.kind
-    if name != kind.kind:
-        raise bad_request(
-            f'{name} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-            f"converting ({name}) to ({kind.kind}): unknown conversion"
-        )
-
-
-def check_named_type(kind: ResourceInfo, document: Mapping[str, Any], body: bytes) -> None:
-    """Check that the body of a custom resource has kind and apiVersion; raise StatusError (400).
-
-    Source: Decode in pkg/runtime/serializer/json/json.go of k8s.io/apimachinery, and
-    transformDecodeError in pkg/endpoints/handlers/rest.go of k8s.io/apiserver.
-    """
-    if kind.custom is None or body[:1] != b"{":
-        return
-    text = body.decode(errors="replace")
-    if not document.get("kind"):
-        begin = f"{text[:_MAX_EXCERPT]} ..." if len(text) > _MAX_EXCERPT else text
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {kind.kind}): "
-            f"Object 'Kind' is missing in '{text}' ({begin})"
-        )
-    if not document.get("apiVersion"):
-        _check_custom_type(kind, kind.custom, "", document)
-
-
-def _check_custom_type(
-    kind: ResourceInfo, custom: CustomResourceInfo, api_version: str, document: Mapping[str, Any]
-) -> None:
-    """Check kind and version of a custom resource; raise StatusError (400, 422).
-
-    Sources: ConvertToVersion in pkg/apiserver/conversion/converter.go, ValidateTypeMeta in
-    pkg/registry/customresource/validator.go of k8s.io/apiextensions-apiserver.
-    """
-    name = document.get("kind") or kind.kind
-    group, _, version = api_version.rpartition("/")
-    if group != kind.group:
-        full = f"{group}/{version}, Kind={name}"
-        detail = (
-            f'{full} is unstructured and is not suitable for converting to "{kind.api_version}"'
-        )
-    elif version not in custom.versions:
-        detail = f"request to convert CR from an invalid group/version: {api_version}"
-    elif api_version != kind.api_version:
-        raise bad_request(_OTHER_VERSION.format(api_version, kind.api_version))
-    elif name != kind.kind:
-        cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": must be {kind.kind}', "kind")
-        metadata = document.get("metadata")
-        own = metadata.get("name") if isinstance(metadata, dict) else ""
-        raise invalid(kind.qualified_kind, own if isinstance(own, str) else "", [cause])
-    else:
-        return
-    raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {detail}')
-
-
-def _json_type(value: Any) -> str:
-    return next(name for python_type, name in _JSON_TYPES if isinstance(value, python_type))
-
-
 def _type_mismatch(kind: ResourceInfo, value: Any, where: str, go_type: str) -> Exception:
-    json_type = _json_type(value)
+    field = f"{kind.kind}.{where} of type {go_type}"
     return bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: '
-        f"cannot unmarshal {json_type} into Go struct field {kind.kind}.{where} of type {go_type}"
+        f"cannot unmarshal {json_type(value)} into Go struct field {field}"
     )
 
 

@@ -40,9 +40,12 @@ from fakeapi.apiserver.wire.errors import (
     StatusError,
     bad_request,
     unprocessable_patch,
+    unrouted_media_type,
     unsupported_media_type,
 )
-from fakeapi.apiserver.wire.request_bodies import check_depth, media_type, read_json, read_yaml
+from fakeapi.apiserver.wire.go_format import json_type
+from fakeapi.apiserver.wire.request_bodies import check_depth, media_type, read_json
+from fakeapi.apiserver.wire.yaml_decoder import YamlError, decode_yaml
 
 
 def strategic_merge(
@@ -86,6 +89,7 @@ PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 CUSTOM_PATCH_TYPES: Final = (JSON_PATCH, MERGE_PATCH, "application/apply-patch+yaml")
 """Patch types of custom resources: without a Go type, the merge keys of lists are unknown."""
 
+_GO_MAP: Final = "map[string]interface {}"
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
@@ -99,12 +103,18 @@ def apply_patch(kind: ResourceInfo, document: Document, content_type: str, body:
     patch_type = media_type(content_type)
     accepted = PATCH_TYPES if kind.custom is None else CUSTOM_PATCH_TYPES
     if patch_type not in accepted:
-        raise unsupported_media_type(accepted)
-    patch = read_json(body)
+        raise unrouted_media_type() if kind.custom is None else unsupported_media_type(accepted)
+    try:
+        patch = read_json(body)
+    except StatusError:
+        raise bad_request("invalid JSON patch") from None
     if patch_type == JSON_PATCH:
         patched = json_patch(document, patch)
-    elif not isinstance(patch, dict):
-        raise bad_request("error decoding patch: expected one JSON object")
+    elif patch is None and patch_type == MERGE_PATCH:
+        raise bad_request("Invalid JSON Patch")
+    elif not isinstance(patch := {} if patch is None else patch, dict):
+        wrong = f"json: cannot unmarshal {json_type(patch)} into Go value of type {_GO_MAP}"
+        raise bad_request(wrong if patch_type != MERGE_PATCH else f"error decoding patch: {wrong}")
     elif patch_type == MERGE_PATCH:
         patched = merge_patch(document, patch)
     else:
@@ -132,12 +142,12 @@ def json_patch(document: Any, operations: Any) -> Any:
 
     Raise StatusError (400, 413, 422).
     """
-    if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
-        raise bad_request("error decoding patch: expected a list of operations")
+    operations = [] if operations is None else operations
+    _check_operations(operations)
     if len(operations) > MAX_OPERATIONS:
         raise _too_large(
-            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, "
-            f"got {len(operations)}"
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{MAX_OPERATIONS}, got {len(operations)}"
         )
     try:
         return _apply_operations(document, operations)
@@ -145,6 +155,27 @@ def json_patch(document: Any, operations: Any) -> Any:
         raise unprocessable_patch() from None
     except (TypeError, KeyError, IndexError, AttributeError, ValueError):
         raise unprocessable_patch() from None  # an operation does not fit the object
+
+
+def _check_operations(operations: Any) -> None:
+    """Raise StatusError (400) for a value that is no list of operations."""
+    if not isinstance(operations, list):
+        raise _operation_error(operations, "value of type []handlers.jsonPatchOp")
+    for operation in operations:
+        if operation is None:
+            raise unprocessable_patch()
+        if not isinstance(operation, dict):
+            raise _operation_error(operation, "value of type handlers.jsonPatchOp")
+        for name in ("op", "path", "from"):
+            if not isinstance(operation.get(name), str | None):
+                where = f"struct field jsonPatchOp.{name} of type string"
+                raise _operation_error(operation[name], where)
+
+
+def _operation_error(value: Any, where: str) -> StatusError:
+    return bad_request(
+        f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go {where}"
+    )
 
 
 def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
@@ -155,6 +186,8 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
             copied += len(orjson.dumps(source))
             if copied > MAX_COPIED_BYTES:
                 raise _too_large(f"copy operations may copy {MAX_COPIED_BYTES} bytes at most")
+        if _tests_absence(document, operation):
+            continue
         changed = _set_member(document, operation)
         if changed is None:
             if not ours:
@@ -163,6 +196,18 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
         document = changed
     check_depth(document)  # operations may nest deeper than any body: raises a TypeError
     return document
+
+
+def _tests_absence(document: Any, operation: Mapping[str, Any]) -> bool:
+    """Return whether an operation tests a missing member of a map for null, which succeeds.
+
+    Source: ``test`` of evanphx/json-patch, which kube-apiserver uses. RFC 6902 has it fail.
+    """
+    if operation.get("op") != "test" or operation.get("value") is not None:
+        return False
+    last: object
+    parent, last = jsonpointer.JsonPointer(operation["path"]).to_last(document)
+    return isinstance(parent, dict) and last is not None and last not in parent
 
 
 def _set_member(document: Any, operation: Mapping[str, Any]) -> Document | None:
@@ -194,28 +239,18 @@ def _too_large(message: str) -> StatusError:
 
 def read_configuration(body: bytes) -> Document:
     """Decode the applied object; raise StatusError (400)."""
-    value = _decode(body)
+    try:
+        value = decode_yaml(body).value
+    except YamlError as error:
+        as_json = body.lstrip()[:1] == b"{"
+        step = "decoding patch: error converting YAML to JSON" if as_json else "encoding patch"
+        raise bad_request(f"error {step}: {error}") from None
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         raise bad_request(
             "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot "
-            f"unmarshal {_go_type(value)} into Go value of type map[string]interface {{}}"
+            f"unmarshal {json_type(value)} into Go value of type {_GO_MAP}"
         )
-    return value
-
-
-def _decode(body: bytes) -> Any:
-    if body.lstrip()[:1] == b"{":
-        try:
-            return read_json(body)
-        except StatusError:
-            pass  # a YAML document may begin with a brace, too
-    value = read_yaml(body)
-    return orjson.loads(orjson.dumps(value))  # values that aliases repeat must not be shared
-
-
-def _go_type(value: Any) -> str:
-    if isinstance(value, list):
-        return "array"
-    if isinstance(value, bool):
-        return "bool"
-    return "string" if isinstance(value, str) else "number"
+    copy: Document = orjson.loads(orjson.dumps(value))  # values that aliases repeat are not shared
+    return copy

@@ -31,6 +31,7 @@ from fakeapi.apiserver.managedfields import (
     AppliedConfiguration,
     FieldManager,
     apply,
+    conversion_failure,
     track_create,
     track_update,
 )
@@ -65,7 +66,6 @@ from fakeapi.apiserver.validation.object_validation import validate_object, vali
 from fakeapi.apiserver.wire.errors import (
     StatusError,
     already_exists,
-    bad_request,
     generated_name_conflict,
     not_found,
 )
@@ -391,5 +391,5 @@ def apply_configuration(
     try:
         read_document(kind, document)
     except StructDecodeError as error:
-        raise bad_request(f"{kind.kind} cannot hold what is applied: {error}") from None
+        raise conversion_failure(kind, config.document, str(error)) from None
     return document

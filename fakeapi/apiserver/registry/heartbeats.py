@@ -32,17 +32,20 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.apiserver.objects.patch import STRATEGIC_PATCH
+from fakeapi.apiserver.printers.representation import encoded_response
 from fakeapi.apiserver.registry.generic_registry import Target
 from fakeapi.apiserver.store.object_store import ConflictError, Document, Entry, Store
 from fakeapi.apiserver.watch.list_pages import encode_object
 from fakeapi.apiserver.wire.http_messages import JSON, Request, Response
-from fakeapi.apiserver.wire.negotiation import OFFERED, PLAIN_JSON, negotiate
+from fakeapi.apiserver.wire.negotiation import PLAIN_JSON, PLAIN_PROTOBUF, negotiate
 
 MAX_HEARTBEATS: Final = 50_000
 
 _HEARTBEAT_TIME: Final = re.compile(
-    rb"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(\.\d{6})?Z"  # any of the time formats
+    rb"\d{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
+    rb"|(?:0[13578]|1[02])-31)T(?:[01]\d|2[0-3])(?::[0-5]\d){2}(?:\.\d{6})?Z"
 )
+"""Any of the time formats, but 29 February, which takes the usual path."""
 _VERSION, _TIME, _HEARTBEAT_MARK = (f"\ue000{name}\ue000" for name in ("version", "time", "beat"))
 _MARKS: Final = tuple(mark.encode() for mark in (_VERSION, _TIME, _HEARTBEAT_MARK))
 _HEARTBEAT_TIME_INDEX: Final = 2
@@ -131,13 +134,16 @@ class HeartbeatCache:
             del self._known[request.path]
             return None
         learned.values = values
-        return Response(200, encode_object(learned.entry.kind, learned.entry))
+        answer = Response(200, encode_object(learned.entry.kind, learned.entry))
+        return encoded_response(answer, negotiate(request).media_type)
 
     def learn(self, request: Request, write: HeartbeatWrite) -> None:
         """Learn from a write of the normal write path, if it was a heartbeat."""
         kind = (request.method, request.content_type, write.target.kind.resource)
         heartbeat = _HEARTBEATS.get((*kind, write.target.subresource))
-        if heartbeat is None or request.query or negotiate(request, *OFFERED) != PLAIN_JSON:
+        if heartbeat is None or request.query:
+            return
+        if negotiate(request) not in (PLAIN_JSON, PLAIN_PROTOBUF):
             return
         learned = _learn_heartbeat(heartbeat, request, write)
         if learned is None:

@@ -22,8 +22,7 @@ Sources: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, handlers/create.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -38,66 +37,10 @@ from fakeapi.apiserver.store.dry_run import ReadOnlyHistory
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.validation.strict_fields import FieldValidator
 from fakeapi.apiserver.webhooks.calls import PendingCalls
-from fakeapi.apiserver.wire.errors import (
-    Cause,
-    forbidden_field,
-    invalid,
-    invalid_value,
-    not_found,
-    required,
-    too_long,
-)
+from fakeapi.apiserver.wire.errors import not_found
 from fakeapi.apiserver.wire.http_messages import Request, Response, User
 from fakeapi.apiserver.wire.request_bodies import read_object
-from fakeapi.apiserver.wire.request_options import read_flag
-
-APPLY_PATCH: Final = "application/apply-patch+yaml"
-MAX_BYTES: Final = 128
-
-_FIELD: Final = "fieldManager"
-_OPTIONS: Final = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
-
-
-def field_manager_of(request: Request) -> str:
-    """Return the field manager of a create, update or patch; raise StatusError (422)."""
-    named = request.query.get(_FIELD, "")
-    causes = _manager_errors(named)
-    if "force" in request.query and request.method == "PATCH":
-        causes.insert(0, forbidden_field("force", "may not be specified for non-apply patch"))
-    _check(request, causes)
-    return named or _from_user_agent(request.user_agent)
-
-
-def apply_manager_of(request: Request) -> tuple[str, bool]:
-    """Return the field manager of an apply, and whether it is forced; raise StatusError (422)."""
-    named = request.query.get(_FIELD, "")
-    missing = [] if named else [required(_FIELD, "is required for apply patch")]
-    _check(request, missing + _manager_errors(named))
-    return named, bool(read_flag(request.query, "force"))
-
-
-def _check(request: Request, causes: list[Cause]) -> None:
-    if causes:
-        raise invalid(f"{_OPTIONS[request.method]}.meta.k8s.io", "", causes)
-
-
-def _manager_errors(name: str) -> list[Cause]:
-    causes = []
-    if len(name.encode()) > MAX_BYTES:
-        causes.append(too_long(_FIELD, MAX_BYTES))
-    for character in name:
-        if not character.isprintable():
-            position = len(name.partition(character)[0].encode())
-            detail = f"invalid character U+{ord(character):04X} (at position {position})"
-            causes.append(invalid_value(_FIELD, name, detail))
-    return causes
-
-
-def _from_user_agent(agent: str) -> str:
-    """Return the printable characters before the slash, truncated to the maximum length."""
-    printable = "".join(filter(str.isprintable, agent.partition("/")[0])).encode()
-    return printable[:MAX_BYTES].decode(errors="ignore")
-
+from fakeapi.apiserver.wire.write_options import field_manager_of
 
 IdentifyToken = Callable[[str], User | None]
 """Returns the user of a bearer token, or None."""
@@ -127,6 +70,7 @@ class RequestScope:
 
     ``webhook_dispatcher`` invokes the webhooks of the request; None if there are none. A resource
     with a handler of its own calls it from that handler, other resources from the registry.
+    ``warnings`` are found while the request is decoded, and precede those of the answer.
     """
 
     target: Target
@@ -135,6 +79,7 @@ class RequestScope:
     services: ServerComponents
     user: User
     webhook_dispatcher: WebhookDispatcher | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def admit(
         self, kind: ResourceInfo, document: Document, old: Document | None = None
@@ -168,12 +113,12 @@ def read_typed(scope: RequestScope, kind: ResourceInfo, accepted: tuple[str, ...
 
     ``accepted`` are other versions that are decoded as this one. Raise StatusError (400, 422).
     """
-    options = "UpdateOptions" if scope.request.method == "PUT" else "CreateOptions"
-    check = FieldValidator(scope.request.query, options)
+    check = FieldValidator(scope.request)
     body = read_object(scope.request, kind.kind)
     if body.get("apiVersion") in accepted:
         body["apiVersion"] = kind.api_version
-    document = check.decode_body(kind, body, scope.request.body)
+    document = check.decode_body(kind, body)
+    scope.warnings.extend(check.warnings)
     check_document(kind, document)
     return document
 

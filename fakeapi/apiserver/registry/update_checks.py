@@ -5,8 +5,9 @@ Source: k8s.io/apiserver/pkg/registry/rest/update.go, apimachinery's ValidateObj
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.objects.metadata import check_document, check_url_name
@@ -14,11 +15,15 @@ from fakeapi.apiserver.registry.deletion import precondition_failed
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import (
     Cause,
+    StatusError,
     bad_request,
     conflict,
     invalid,
     storage_conflict,
 )
+from fakeapi.apiserver.wire.go_format import quote
+
+_VERSION: Final = re.compile(r"[0-9]{1,20}", re.ASCII)
 
 
 def check_update(
@@ -39,6 +44,8 @@ def check_update(
         message = "Invalid value: 0: must be specified for an update"
         cause = Cause("FieldValueInvalid", message, "metadata.resourceVersion")
         raise invalid(kind.resource, name, [cause])
+    if version and not _VERSION.fullmatch(version):
+        raise StatusError(500, "", f"strconv.ParseUint: parsing {quote(version)}: invalid syntax")
     if version not in ("", "0", old["metadata"]["resourceVersion"]):
         raise conflict(kind, name)
 

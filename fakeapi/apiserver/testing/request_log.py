@@ -14,7 +14,8 @@ import orjson
 
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.protobuf import PREFIX, read_protobuf
-from fakeapi.apiserver.wire.request_bodies import media_type, read_json, read_yaml
+from fakeapi.apiserver.wire.request_bodies import media_type, read_json
+from fakeapi.apiserver.wire.yaml_decoder import read_yaml
 
 MAX_REQUESTS: Final = 10_000
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024

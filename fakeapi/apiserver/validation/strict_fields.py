@@ -10,84 +10,123 @@ runtime (strict decoding errors), KEP-2885.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
 
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.objects.metadata import check_named_type, check_type
+from fakeapi.apiserver.kinds.structural_types import schema_of
+from fakeapi.apiserver.objects.patch import JSON_PATCH
+from fakeapi.apiserver.objects.type_meta import check_named_type, check_type, patched_type_error
 from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.object_store import Document
-from fakeapi.apiserver.wire.errors import bad_request, invalid, invalid_value, unsupported_value
-from fakeapi.apiserver.wire.request_bodies import media_type, read_json
-from fakeapi.apiserver.wire.struct_decoder import LinkedPath, StructDecodeError, format_path
+from fakeapi.apiserver.wire.errors import bad_request, invalid, invalid_value
+from fakeapi.apiserver.wire.go_format import format_as_go
+from fakeapi.apiserver.wire.http_messages import Request
+from fakeapi.apiserver.wire.request_bodies import YAML, media_type, read_json
+from fakeapi.apiserver.wire.strict_decoding import (
+    MAX_ERRORS,
+    duplicate_fields,
+    operation_errors,
+    struct_errors,
+    unknown_field,
+)
+from fakeapi.apiserver.wire.struct_decoder import FieldTypeError, StructDecodeError
+from fakeapi.apiserver.wire.yaml_decoder import YamlDocument, decode_yaml
 
-_LEVELS: Final = ("", "Ignore", "Strict", "Warn")
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
 class FieldValidator:
     """Decodes the documents of one request, and collects the warnings of its answer."""
 
-    def __init__(self, query: Mapping[str, str], options: str) -> None:
-        """Read the level from a query; ``options`` is the options kind of the verb.
-
-        Raise StatusError (422).
-        """
-        level = query.get("fieldValidation", "")
-        if level not in _LEVELS:
-            cause = unsupported_value("fieldValidation", level, _LEVELS)
-            raise invalid(f"{options}.meta.k8s.io", "", [cause])
-        self._level = level or "Warn"
+    def __init__(self, request: Request) -> None:
+        """Read the level from the query of a request with valid options."""
+        self._request = request
+        self._level = request.query.get("fieldValidation") or "Warn"
         self._errors: list[str] = []
+        self._yaml = YamlDocument(None, ())
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return the texts of the answer's ``Warning`` headers."""
-        return tuple(self._errors) if self._level == "Warn" else ()
+        if self._level != "Warn":
+            return ()
+        return tuple(dict.fromkeys((*self._yaml.duplicates, *self._errors)))
 
-    def decode_body(self, kind: ResourceInfo, document: Document, body: bytes) -> Document:
+    def decode_body(self, kind: ResourceInfo, document: Document) -> Document:
         """Return a body with the fields of its kind only; raise StatusError (400)."""
+        body = self._request.body
         check_named_type(kind, document, body)
         check_type(kind, document)
         subject = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
         try:
-            self._decode(kind, document, body)
+            unknown = read_document(kind, document)
         except StructDecodeError as error:
             raise bad_request(f"{subject}{error}") from None
-        if self._level == "Strict" and self._errors:
+        if self._level != "Ignore":
+            if media_type(self._request.content_type) == YAML:
+                self._yaml = decode_yaml(body)
+                self._errors += map(unknown_field, unknown)
+            elif unknown or _may_have_duplicates(body):
+                self._errors += _errors_in_order(kind, body, unknown)
+        if self._level == "Strict" and (self._errors or self._yaml.duplicates):
             raise bad_request(f"{subject}{self._strict_error()}")
         return document
 
-    def decode_patched(
-        self, kind: ResourceInfo, document: Document, content_type: str, patch: bytes
-    ) -> Document:
+    def decode_applied(self, body: bytes) -> None:
+        """Look for duplicate keys in an applied configuration; raise StatusError (400)."""
+        if self._level != "Ignore":
+            self._yaml = decode_yaml(body)
+        if self._level == "Strict" and self._yaml.duplicates:
+            error = self._yaml.strict_error()
+            raise bad_request(
+                f"error strict decoding patch: error converting YAML to JSON: {error}"
+            )
+
+    def decode_patched(self, kind: ResourceInfo, document: Document) -> Document:
         """Return a patched document with the fields of its kind only; raise StatusError (422)."""
+        patch_type, patch = media_type(self._request.content_type), self._request.body
         before = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
-        detail = ""
+        strategic = patch_type == _STRATEGIC
+        detail = patched_type_error(kind, document, strategic=strategic)
+        unknown: tuple[str, ...] = ()
         try:
-            self._decode(kind, document, patch)
+            unknown = () if detail else read_document(kind, document)
+        except FieldTypeError as error:
+            detail = error.conversion if strategic else str(error)
         except StructDecodeError as error:
             detail = str(error)
+        if self._level != "Ignore":
+            self._errors += _patch_errors(patch_type, patch)
+            if unknown:
+                self._errors += _errors_in_order(kind, before, unknown)
         if self._level == "Strict" and self._errors:
             detail = detail or self._strict_error()
         if detail:
-            strategic = media_type(content_type) == _STRATEGIC
             text = format_as_go(read_json(patch)) if strategic else before.decode()
             raise invalid("", "", [invalid_value("patch", text, detail)])
         return document
 
-    def _decode(self, kind: ResourceInfo, document: Document, body: bytes) -> None:
-        if self._level != "Ignore" and _may_have_duplicates(body):
-            self._errors += [f'duplicate field "{name}"' for name in duplicate_fields(body)]
-        unknown = read_document(kind, document)
-        if self._level != "Ignore":
-            self._errors += [f'unknown field "{name}"' for name in unknown]
-
     def _strict_error(self) -> str:
-        return f"strict decoding error: {', '.join(self._errors)}"
+        errors = filter(None, (self._yaml.strict_error(), *self._errors))
+        return f"strict decoding error: {', '.join(errors)}"
+
+
+def _errors_in_order(kind: ResourceInfo, text: bytes, unknown: Sequence[str]) -> list[str]:
+    """Return the errors of a JSON text as a decoder meets them.
+
+    Unknown fields of nested schemas of a definition follow, since they decode themselves.
+    """
+    found = duplicate_fields(text) if kind.custom else struct_errors(schema_of(kind), text)
+    return [*dict.fromkeys((*found, *map(unknown_field, unknown)))][:MAX_ERRORS]
+
+
+def _patch_errors(patch_type: str, patch: bytes) -> tuple[str, ...]:
+    if patch_type == JSON_PATCH:
+        return operation_errors(patch)
+    return duplicate_fields(patch) if _may_have_duplicates(patch) else ()
 
 
 def _may_have_duplicates(body: bytes) -> bool:
@@ -112,48 +151,3 @@ def _count_keys(value: Any) -> int:
 
 
 _NESTED: Final = (dict, list)
-
-
-class DuplicateTrackingDict(dict[str, Any]):
-    """A JSON object that records which of its keys are duplicates."""
-
-    duplicates: Sequence[str] = ()
-
-
-def _tracking_dict(pairs: list[tuple[str, Any]]) -> DuplicateTrackingDict:
-    made = DuplicateTrackingDict(pairs)
-    if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        made.duplicates = [key for key in made if keys.count(key) > 1]
-    return made
-
-
-def duplicate_fields(body: bytes) -> tuple[str, ...]:
-    """Return the paths of duplicate fields of a JSON body."""
-    try:
-        parsed = json.loads(body, object_pairs_hook=_tracking_dict)
-    except ValueError:
-        return ()
-    return tuple(_duplicate_paths(parsed, None))
-
-
-def _duplicate_paths(value: Any, where: LinkedPath) -> Iterator[str]:
-    if isinstance(value, DuplicateTrackingDict):
-        for key, item in value.items():
-            yield from _duplicate_paths(item, (where, key))
-            if key in value.duplicates:
-                yield format_path((where, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _duplicate_paths(item, (where, f"[{index}]"))
-
-
-def format_as_go(value: Any) -> str:
-    """Return JSON as Go prints maps and slices: ``map[a:1 b:[x y]]``."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{k}:{format_as_go(value[k])}' for k in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(format_as_go(item) for item in value)}]"
-    if value is None or isinstance(value, bool):
-        return {None: "<nil>", True: "true", False: "false"}[value]
-    return str(value)

@@ -97,20 +97,6 @@ WITHOUT_EFFECT: Final[Mapping[str, tuple[WithoutEffect, ...]]] = {
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": (
         WithoutEffect("PriorityLevelConfiguration", "requests are neither queued nor rejected"),
     ),
-    "runtimeclasses.node.k8s.io": (
-        WithoutEffect(
-            "RuntimeClass with overhead",
-            "the overhead is not added to pods",
-            _sets("overhead"),
-            b'"overhead"',
-        ),
-        WithoutEffect(
-            "RuntimeClass with scheduling",
-            "node selectors and tolerations are not added to pods",
-            _sets("scheduling"),
-            b'"scheduling"',
-        ),
-    ),
     "validatingadmissionpolicies.admissionregistration.k8s.io": (
         WithoutEffect(
             "ValidatingAdmissionPolicy with auditAnnotations",

@@ -19,6 +19,7 @@ from typing import Any
 import orjson
 
 from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.wire.go_format import quote
 from fakeapi.apiserver.wire.http_messages import Response
 
 OBJECT_MODIFIED = (
@@ -222,13 +223,18 @@ def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
         "the body of the request was in an unknown format - "
         f"accepted media types include: {', '.join(accepted)}"
     )
-    return StatusError(415, "UnsupportedMediaType", message, {})
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def unrouted_media_type() -> StatusError:
+    """Return a 415 UnsupportedMediaType: no route of a built-in resource takes the format."""
+    return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def not_acceptable(offered: Sequence[str]) -> StatusError:
     """Return a 406 NotAcceptable: the client accepts none of the ``offered`` formats."""
     message = f"only the following media types are accepted: {', '.join(offered)}"
-    return StatusError(406, "NotAcceptable", message, {})
+    return StatusError(406, "NotAcceptable", message)
 
 
 def unprocessable_patch() -> StatusError:
@@ -313,4 +319,6 @@ def format_value(value: Any) -> str:
     """Return a value as messages show it."""
     if isinstance(value, GoFormattedValue):
         return str(value)
+    if isinstance(value, str):
+        return quote(value)
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from fakeapi.apiserver.wire.go_format import quote
+
 _END: Final = "unexpected end of JSON input"
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _CHARACTERS: Final = re.compile(r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*')
@@ -21,10 +23,13 @@ class _SyntaxError(Exception):
     """The text is not JSON; the message is that of Go."""
 
 
-def json_syntax_error(text: str) -> str:
-    """Return the first syntax error of a text, or "" if there is none."""
+def json_syntax_error(text: bytes) -> str:
+    """Return the first syntax error of a text, or "" if there is none.
+
+    Each byte is a character, as in Go: bytes of UTF-8 may occur in strings only.
+    """
     try:
-        _Scanner(text).scan()
+        _Scanner(text.decode("latin-1")).scan()
     except _SyntaxError as error:
         return str(error)
     return ""
@@ -56,7 +61,7 @@ class _Scanner:
         found = self._peek() if character is None else character
         if not found:
             return _SyntaxError(_END)
-        quoted = "\\'" if found == "'" else found.encode("unicode_escape").decode()
+        quoted = {"'": "\\'", '"': '"'}.get(found) or quote(found)[1:-1]
         return _SyntaxError(f"invalid character '{quoted}' {context}")
 
     def _value(self) -> None:

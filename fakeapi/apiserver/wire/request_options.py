@@ -18,10 +18,11 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.apiserver.wire.errors import Cause, bad_request, invalid
+from fakeapi.apiserver.wire.go_format import json_type
+from policies.kubernetes.integers import INT64_MAX
 
 _FORBIDDEN = "FieldValueForbidden"
 _LIST_OPTIONS = "ListOptions.meta.k8s.io"
-_WRITE_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +92,6 @@ def read_flag(query: Mapping[str, str], name: str) -> bool | None:
     """Parse a boolean as upstream does: only "false" and "0" are false; None if it is unset."""
     value = query.get(name)
     return None if value is None else value.lower() not in ("false", "0")
-
-
-def is_dry_run(method: str, query: Mapping[str, str]) -> bool:
-    """Return whether a write is a dry run; raise StatusError (422) for an unknown value.
-
-    A delete may request a dry run in its body, too: see :func:`parse_delete_options`.
-    """
-    value = query.get("dryRun")
-    if not value or method not in _WRITE_OPTIONS:
-        return False
-    causes = dry_run_errors([value])
-    if causes:
-        raise invalid(f"{_WRITE_OPTIONS[method]}.meta.k8s.io", "", causes)
-    return True
 
 
 def dry_run_errors(values: Sequence[Any]) -> list[Cause]:
@@ -264,11 +251,11 @@ def check_eviction_options(name: str, options: DeleteOptions) -> None:
 
 def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    if query.get("gracePeriodSeconds"):
+    if "gracePeriodSeconds" in query:
         values["gracePeriodSeconds"] = parse_integer(query["gracePeriodSeconds"])
-    if query.get("propagationPolicy"):
+    if "propagationPolicy" in query:
         values["propagationPolicy"] = query["propagationPolicy"]
-    if query.get("dryRun"):
+    if "dryRun" in query:
         values["dryRun"] = [query["dryRun"]]
     for name in ("orphanDependents", _UNSAFE):
         flag = read_flag(query, name)
@@ -280,24 +267,30 @@ def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
 def _check_types(values: Mapping[str, Any]) -> None:
     kind = values.get("kind") or _KIND
     if kind != _KIND:
-        version = values.get("apiVersion") or "v1"
+        version = values.get("apiVersion") or "meta.k8s.io/v1"
         raise bad_request(f'no kind "{kind}" is registered for version "{version}"')
     for name, (expected, go_type) in _TYPES.items():
         value = values.get(name)
         if value is None:
             continue
-        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-            raise _wrong_type(name, value, go_type)
-    for name, value in (values.get("preconditions") or {}).items():
+        fits = isinstance(value, expected) and (expected is bool or not isinstance(value, bool))
+        if not fits or (expected is int and not -INT64_MAX - 1 <= value <= INT64_MAX):
+            raise _wrong_type(_KIND, name, value, go_type)
+    for element in values.get("dryRun") or ():
+        if not isinstance(element, str | None):
+            raise _wrong_type(_KIND, "dryRun", element, "string")
+    for name, go_type in (("uid", "types.UID"), ("resourceVersion", "string")):
+        value = (values.get("preconditions") or {}).get(name)
         if not isinstance(value, str | None):
-            raise _wrong_type(f"preconditions.{name}", value, "string")
+            raise _wrong_type("Preconditions", f"preconditions.{name}", value, go_type)
 
 
-def _wrong_type(where: str, value: Any, go_type: str) -> Exception:
-    names = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
-    json_type = names.get(type(value), "object")
+def _wrong_type(struct: str, where: str, value: Any, go_type: str) -> Exception:
+    found = json_type(value)
+    if found == "number" and go_type == "int64":
+        found = f"number {value!r}"
     return bad_request(
-        f"json: cannot unmarshal {json_type} into Go struct field {_KIND}.{where} of type {go_type}"
+        f"json: cannot unmarshal {found} into Go struct field {struct}.{where} of type {go_type}"
     )
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from calendar import monthrange
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from fakeapi.apiserver.kinds.structural_types import (
     Untyped,
 )
 from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.wire.go_format import json_type, quote
 from policies.kubernetes.quantity import MALFORMED, canonical
 
 LinkedPath = tuple[Any, str] | None
@@ -37,6 +39,41 @@ LinkedPath = tuple[Any, str] | None
 
 class StructDecodeError(ValueError):
     """A value has the wrong type for its field; the message is that of Go."""
+
+
+class FieldTypeError(StructDecodeError):
+    """A value has another JSON type than its field.
+
+    ``conversion`` is the message of the converter that strategic merge patches go through.
+    """
+
+    def __init__(self, message: str, shape: Type, value: Any) -> None:
+        super().__init__(message)
+        self.conversion = _conversion_error(shape, value)
+
+
+def _conversion_error(shape: Type, value: Any) -> str:
+    """Return an error in the words of pkg/runtime/converter.go of k8s.io/apimachinery."""
+    found = next(name for python_type, name in _GO_KINDS if isinstance(value, python_type))
+    if isinstance(shape, Struct):
+        return f"cannot restore struct from: {found}"
+    if isinstance(shape, ListType | MapType):
+        return f"cannot restore {'slice' if isinstance(shape, ListType) else 'map'} from {found}"
+    expected = _go_type_name(shape)
+    is_number = found in ("int64", "float64")
+    if is_number and expected != "bool" and (expected != "string" or found == "int64"):
+        return f"cannot convert {found} to {expected}"
+    return f"unrecognized type: {expected}"
+
+
+_GO_KINDS: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "bool"),
+    (int, "int64"),
+    (float, "float64"),
+    (str, "string"),
+    (list, "slice"),
+    (dict, "map"),
+)
 
 
 def decode_struct(shape: Struct | Untyped, document: Document) -> tuple[str, ...]:
@@ -174,9 +211,6 @@ _SCALARS: Final[Mapping[str, Callable[[Scalar, Any, Struct, LinkedPath], Any]]] 
     "int-or-string": _int_or_string,
 }
 
-_TIME: Final = re.compile(
-    r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII
-)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*")
 
 
@@ -189,10 +223,44 @@ def _check_micro_time(item: str) -> None:
 
 
 def _check_time_as(item: str, layout: str) -> None:
-    if not _TIME.fullmatch(item):
-        raise StructDecodeError(
-            f'parsing time "{item}" as "{layout}": cannot parse "{item}" as "2006"'
-        )
+    """Check a time as time.Parse does; raise StructDecodeError."""
+    numbers, at = [], 0
+    for pattern, element, most in _TIME_ELEMENTS:
+        found = re.compile(pattern, re.ASCII).match(item, at)
+        if found is None:
+            rest = f"cannot parse {quote(item[at:])} as {quote(element)}"
+            raise StructDecodeError(f'parsing time {quote(item)} as "{layout}": {rest}')
+        at = found.end()
+        if most:
+            numbers.append(int(found[0]))
+            if numbers[-1] > most or (most == _MONTHS and not numbers[-1]):
+                name = _TIME_NAMES[len(numbers) - 1]
+                raise StructDecodeError(f"parsing time {quote(item)}: {name} out of range")
+    if item[at:]:
+        rest = f"extra text: {quote(item[at:])}"
+        raise StructDecodeError(f"parsing time {quote(item)}: {rest}")
+    year, month, day = numbers[:3]
+    if not 1 <= day <= monthrange(year or 4, month)[1]:
+        raise StructDecodeError(f"parsing time {quote(item)}: day out of range")
+
+
+_MONTHS: Final = 12
+_TIME_NAMES: Final = ("year", "month", "day", "hour", "minute", "second")
+_TIME_ELEMENTS: Final = (
+    (r"\d{4}", "2006", 9999),
+    ("-", "-", 0),
+    (r"\d\d", "01", _MONTHS),
+    ("-", "-", 0),
+    (r"\d\d", "02", 31),
+    ("T", "T", 0),
+    (r"\d\d", "15", 23),
+    (":", ":", 0),
+    (r"\d\d", "04", 59),
+    (":", ":", 0),
+    (r"\d\d", "05", 59),
+    (r"(?:\.\d+)?(?:Z|[-+]\d\d:\d\d)", "Z07:00", 0),
+)
+"""What a time consists of: a pattern, its name in a layout, and the most of a number."""
 
 
 def _check_base64(item: str) -> None:
@@ -212,28 +280,20 @@ _FORMATS: Final[Mapping[str, Callable[[str], None]]] = {
     "micro-time": _check_micro_time,
 }
 
-_JSON_NAMES: Final[tuple[tuple[type, str], ...]] = (
-    (bool, "bool"),
-    (int, "number"),
-    (float, "number"),
-    (str, "string"),
-    (list, "array"),
-    (dict, "object"),
-)
-
 
 def _type_error(shape: Type, item: Any, owner: Struct, where: LinkedPath) -> StructDecodeError:
-    found = next(name for python_type, name in _JSON_NAMES if isinstance(item, python_type))
+    found = json_type(item)
     if found == "number" and isinstance(shape, Scalar) and shape.type == "integer":
         found = f"number {item!r}"
     name = owner.name.rpartition(".")[2]
     path = ".".join(step for step in _steps(where) if not step.startswith("["))
     if isinstance(shape, Scalar) and isinstance(_container(owner, where), MapType):
         path = path.rpartition(".")[0]
-    return StructDecodeError(
+    message = (
         f"json: cannot unmarshal {found} into Go struct field {name}.{path} "
         f"of type {_go_type_name(shape)}"
     )
+    return FieldTypeError(message, shape, item)
 
 
 def _container(owner: Struct, where: LinkedPath) -> Type | None:

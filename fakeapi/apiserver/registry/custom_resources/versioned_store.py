@@ -86,6 +86,10 @@ class VersionedStore:
             for e in events
         ]
 
+    def reached(self, kind: ResourceInfo, version: int) -> int:
+        """Return where the reader of all events until ``version`` is."""
+        return self._store.reached(kind, version)
+
     def listen(self, kind: ResourceInfo, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` after each write of ``kind``, until the returned function is called."""
         return self._store.listen(kind, wake)

@@ -23,18 +23,12 @@ from fakeapi.apiserver.managedfields import (
 from fakeapi.apiserver.objects.metadata import check_document, check_url_name
 from fakeapi.apiserver.objects.patch import apply_patch, read_configuration
 from fakeapi.apiserver.registry.generic_registry import apply_configuration
-from fakeapi.apiserver.registry.request_scope import (
-    APPLY_PATCH,
-    RequestScope,
-    apply_manager_of,
-    field_manager_of,
-    json_response,
-    read_typed,
-)
+from fakeapi.apiserver.registry.request_scope import RequestScope, json_response, read_typed
 from fakeapi.apiserver.store.object_store import Document, Entry
 from fakeapi.apiserver.wire.errors import Cause, bad_request, invalid
 from fakeapi.apiserver.wire.http_messages import Response
 from fakeapi.apiserver.wire.request_bodies import media_type
+from fakeapi.apiserver.wire.write_options import APPLY_PATCH, apply_manager_of, field_manager_of
 
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _OPERATORS: Final = {"In": "{key} in ({values})", "NotIn": "{key} notin ({values})"}

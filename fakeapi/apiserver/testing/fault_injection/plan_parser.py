@@ -32,7 +32,7 @@ from fakeapi.apiserver.testing.fault_injection.plan_validation import (
     validate_rule,
 )
 from fakeapi.apiserver.wire.errors import StatusError
-from fakeapi.apiserver.wire.request_bodies import read_yaml
+from fakeapi.apiserver.wire.yaml_decoder import read_yaml
 
 
 def read_plan(text: bytes, kinds: ResourceRegistry, seed: int) -> FaultPlan:

@@ -131,7 +131,7 @@ REFUSED: list[tuple[str, Document, int, str]] = [
     ("another kind", deployment(), 400, "invalid object type: apps/v1, Kind=Deployment"),
     ("another name", scale(1, "other"), 400, "the name of the object (other) does not match"),
     ("negative", scale(-1), 422, "must be greater than or equal to 0"),
-    ("a fraction", scale(1.5), 400, "cannot unmarshal number 1.5 into Go struct field"),
+    ("a fraction", scale(1.5), 500, "cannot unmarshal number 1.5 into Go struct field"),
     ("a text", scale("x"), 500, ".spec.replicas: expected numeric (int or float), got string"),
     ("an unknown field", scale(1) | {"a": 1}, 500, ".a: field not declared in schema"),
 ]

@@ -59,7 +59,7 @@ def test_names_are_generated_and_differ(ask: Ask) -> None:
             pod_request() | {"apiVersion": "v2"},
             400,
             "BadRequest",
-            "the API version in the data (v2)",
+            'no kind "Pod" is registered for version "v2"',
         ),
         (pod_request() | {"metadata": 3}, 400, "BadRequest", "Pod.metadata of type v1.ObjectMeta"),
         (pod_request() | {"spec": []}, 400, "BadRequest", "Pod.spec of type v1.PodSpec"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -9,7 +10,12 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, StatusError
 from fakeapi.apiserver.objects.patch import read_configuration
-from fakeapi.apiserver.registry.request_scope import APPLY_PATCH, apply_manager_of, field_manager_of
+from fakeapi.apiserver.wire.write_options import (
+    APPLY_PATCH,
+    apply_manager_of,
+    check_write_options,
+    field_manager_of,
+)
 from tests.builders import manifest
 from tests.fakeapi.api_requests import MAPS, send
 
@@ -46,14 +52,14 @@ def test_the_query_names_the_manager_or_else_the_user_agent(
 )
 def test_a_bad_name_is_refused(method: str, query: dict[str, str], message: str) -> None:
     with pytest.raises(StatusError) as refused:
-        field_manager_of(write(method, **query))
+        check_write_options(write(method, **query))
     assert refused.value.code == 422
     assert message in refused.value.message
 
 
 def test_an_apply_must_name_its_manager() -> None:
     with pytest.raises(StatusError) as refused:
-        apply_manager_of(write("PATCH", agent="kubectl/v1"))
+        check_write_options(replace(write("PATCH"), content_type=APPLY_PATCH))
     assert refused.value.message == (
         'PatchOptions.meta.k8s.io "" is invalid: '
         "fieldManager: Required value: is required for apply patch"
@@ -67,6 +73,7 @@ def test_an_apply_must_name_its_manager() -> None:
         (b'{"a": 1}', {"a": 1}),
         (b"a: {b: [1, x]}\n", {"a": {"b": [1, "x"]}}),
         (b"{a: b}", {"a": "b"}),
+        (b"", {}),
         (b"a: &x {b: c}\nd: *x\n", {"a": {"b": "c"}, "d": {"b": "c"}}),
     ],
 )
@@ -74,7 +81,7 @@ def test_a_configuration_is_read_from_yaml_or_json(body: bytes, document: Any) -
     assert read_configuration(body) == document
 
 
-@pytest.mark.parametrize("body", [b"", b"- 1", b"text", b"1", b"a: [", b"[" * 300, b"\xff"])
+@pytest.mark.parametrize("body", [b"- 1", b"text", b"1", b"a: [", b"[" * 300, b"\xff"])
 def test_a_configuration_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(StatusError) as refused:
         read_configuration(body)

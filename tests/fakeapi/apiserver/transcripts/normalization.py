@@ -1,4 +1,7 @@
-"""Replace values that differ between runs: times, UIDs, versions, generated names, tokens."""
+"""Replace values that differ between runs: times, UIDs, versions, generated names, tokens.
+
+The text of a patched object is left out of errors: the order of its keys is that of Go's structs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _GENERATED = re.compile(r"\b(x-|y{58})[a-z0-9]{5}\b")
 _VERSION = re.compile(r"(ResourceVersion in (?:record \(|object meta: ))\d+")
+_PATCHED = re.compile(r'(patch: Invalid value: "|^Invalid value: ")\{.*\}(": )', re.DOTALL)
 _PROTECTION = "kubernetes.io/pvc-protection"
 _SOURCE = re.compile(r' in scheme "[^"]+"')
 
@@ -39,4 +43,5 @@ def _text(text: str) -> str:
         return "NUMBER"
     for pattern, name in ((_TIME, "TIME"), (_UID, "UID"), (_SOURCE, "")):
         text = pattern.sub(name, text)
+    text = _PATCHED.sub(r"\1PATCHED\2", text)
     return _GENERATED.sub(r"\1NAME", _VERSION.sub(r"\1VERSION", text))

@@ -6,6 +6,8 @@ import json
 import ssl
 import sys
 import time
+from collections.abc import Mapping
+from email.message import Message
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -43,23 +45,33 @@ class RealServer:
         self._context.verify_mode = ssl.CERT_NONE
 
     def ask(self, step: Step) -> tuple[int, Any]:
-        query = f"?{urlencode(step.query)}" if step.query else ""
         body = None if step.body is None else json.dumps(step.body).encode()
-        request = Request(f"{self._url}{step.path}{query}", body, method=step.method)  # noqa: S310
-        request.add_header("Authorization", f"Bearer {self._token}")
-        request.add_header("Content-Type", step.content_type)
-        for name, value in step.headers:
-            request.add_header(name, value)
+        headers = {"Content-Type": step.content_type, **dict(step.headers)}
+        status, _, answer = self.send(step.method, step.path, step.query, body, headers)
+        return status, json.loads(answer)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: bytes | None,
+        headers: Mapping[str, str],
+    ) -> tuple[int, Message, bytes]:
+        """Return the status, the headers and the body of an answer."""
+        url = f"{self._url}{path}?{urlencode(query)}" if query else f"{self._url}{path}"
+        allowed = {"Authorization": f"Bearer {self._token}", **headers}
+        request = Request(url, body, allowed, method=method)  # noqa: S310
         try:
             with urlopen(request, context=self._context) as response:  # noqa: S310
-                return response.status, json.load(response)
+                return response.status, response.headers, response.read()
         except HTTPError as refusal:
-            return refusal.code, json.load(refusal)
+            return refusal.code, refusal.headers, refusal.read()
 
 
 def record(server: RealServer, scene: str) -> None:
     """Play one scene on a fresh namespace and write the answers."""
-    _clear(server)
+    clear(server)
     server.ask(post("/api/v1/namespaces", {"metadata": {"name": "scene"}}))
     answers = []
     for step in SCENES[scene]():
@@ -69,10 +81,10 @@ def record(server: RealServer, scene: str) -> None:
             time.sleep(0.2)  # admission reads them from a cache
     text = json.dumps(answers, indent=1, ensure_ascii=False)
     (ANSWERS / f"{scene}.json").write_text(text + "\n")
-    _clear(server)
+    clear(server)
 
 
-def _clear(server: RealServer) -> None:
+def clear(server: RealServer) -> None:
     """Remove the namespace with all that is in it, without the controllers that usually do it."""
     kinds = (
         ("/api/v1", _CORE),

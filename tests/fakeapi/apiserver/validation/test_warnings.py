@@ -13,12 +13,10 @@ from tests.fakeapi.admission_policies import BINDINGS, binding, matching
 from tests.fakeapi.admission_webhooks import GROUP
 from tests.fakeapi.api_requests import APPLY, MAPS, NAMESPACES, named, send
 
-NODE = "/apis/node.k8s.io/v1/runtimeclasses"
 NETWORK = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
 ENFORCE = {"pod-security.kubernetes.io/enforce": "restricted"}
-HANDLER = {"metadata": {"name": "a"}, "handler": "a"}
 SERVICE = {
     "metadata": {"name": "v1.example.com"},
     "spec": {
@@ -56,13 +54,6 @@ def labelled(labels: dict[str, str]) -> dict[str, Any]:
         (NAMESPACES, labelled({}), []),
         (NAMESPACES, labelled(ENFORCE), ["Namespace with labels pod-security.kubernetes.io/*"]),
         (NETWORK, {"metadata": {"name": "a"}, "spec": {"podSelector": {}}}, ["NetworkPolicy"]),
-        (NODE, HANDLER, []),
-        (NODE, {**HANDLER, "overhead": {"podFixed": {"cpu": "1"}}}, ["RuntimeClass with overhead"]),
-        (
-            NODE,
-            {**HANDLER, "scheduling": {"nodeSelector": {"a": "b"}}},
-            ["RuntimeClass with scheduling"],
-        ),
         (f"{GROUP}/mutatingadmissionpolicies", MUTATING, ["MutatingAdmissionPolicy"]),
         (
             f"{GROUP}/mutatingadmissionpolicybindings",

@@ -52,7 +52,7 @@ TYPE = (
     ],
 )
 def test_the_first_syntax_error_has_gos_words(text: str, error: str) -> None:
-    assert json_syntax_error(text) == error
+    assert json_syntax_error(text.encode()) == error
 
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -64,7 +64,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from([None, 2]))
 def test_valid_json_has_no_error(value: object, indent: int | None) -> None:
-    assert json_syntax_error(json.dumps(value, indent=indent, allow_nan=False)) == ""
+    assert json_syntax_error(json.dumps(value, indent=indent, allow_nan=False).encode()) == ""
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakeapi.apiserver.endpoints import Api, StatusError
-from fakeapi.apiserver.wire.request_bodies import MAX_DEPTH, MAX_VALUES, read_yaml
+from fakeapi.apiserver.wire.yaml_decoder import MAX_DEPTH, MAX_VALUES, read_yaml
 from tests.fakeapi.api_requests import MAPS, YAML, Ask, send
 
 # As kube-apiserver 1.37.0 takes them.
@@ -79,9 +79,9 @@ NESTED_ALIASES = "\n".join(
         ("a: *nobody", "unknown anchor 'nobody'"),
         ("[" * (MAX_DEPTH + 1), "exceeded max depth"),
         ("{a: " * 5000, "exceeded max depth"),
-        ("a: [", "while parsing"),
+        ("a: [", "line 1: did not find expected node content"),
         ("\x00", "control characters are not allowed"),
-        ("{[1]: 2}", "unsupported map key"),
+        ("{[1]: 2}", "invalid map key: []interface {}{1}"),
         ("<<: 1", "map merge requires map"),
     ],
 )
