@@ -27,13 +27,36 @@ _ROOTS: Final = {
     "Namespace": "/api/v1/namespaces",
     "Pod": "/api/v1/pods",
     "Event": "/api/v1/events",
+    "Node": "/api/v1/nodes",
+    "Service": "/api/v1/services",
+    "ConfigMap": "/api/v1/configmaps",
+    "Secret": "/api/v1/secrets",
+    "ServiceAccount": "/api/v1/serviceaccounts",
+    "ResourceQuota": "/api/v1/resourcequotas",
+    "Widget": "/apis/example.com/v1/widgets",
     "Deployment": "/apis/apps/v1/deployments",
     "ReplicaSet": "/apis/apps/v1/replicasets",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+    "DaemonSet": "/apis/apps/v1/daemonsets",
+    "Job": "/apis/batch/v1/jobs",
+    "CronJob": "/apis/batch/v1/cronjobs",
+    "Lease": "/apis/coordination.k8s.io/v1/leases",
+    "EndpointSlice": "/apis/discovery.k8s.io/v1/endpointslices",
+    "PodDisruptionBudget": "/apis/policy/v1/poddisruptionbudgets",
+    "HorizontalPodAutoscaler": "/apis/autoscaling/v2/horizontalpodautoscalers",
+    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
     "ResourceClaim": "/apis/resource.k8s.io/v1/resourceclaims",
     "WorkloadSpread": "/apis/apps.kruise.io/v1beta1/workloadspreads",
     "MutatingWebhookConfiguration": f"{_ADMISSION}/mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": f"{_ADMISSION}/validatingwebhookconfigurations",
 }
+
+_CLUSTER_SCOPED: Final = (
+    "Namespace",
+    "Node",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+)
 
 Key = tuple[str, str, str]
 """Kind, namespace, name."""
@@ -70,16 +93,26 @@ class WatchedCluster:
         await self._see(thing["kind"], made)
         return made
 
-    async def patch(self, kind: str, name: str, patch: Document, subresource: str = "") -> None:
+    async def patch(
+        self,
+        kind: str,
+        name: str,
+        patch: Document,
+        subresource: str = "",
+        namespace: str = NAMESPACE,
+    ) -> None:
         """Merge a patch into an object."""
-        path = _path(kind, NAMESPACE, name) + (f"/{subresource}" if subresource else "")
+        path = _path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
         await self._see(kind, await self._send("PATCH", path, patch, _MERGE))
 
-    async def delete(self, kind: str, name: str, **options: Any) -> None:
+    async def delete(
+        self, kind: str, name: str, namespace: str = NAMESPACE, **options: Any
+    ) -> None:
         """Delete an object of the namespace, or with ``kind`` Namespace a namespace."""
-        await self._send("DELETE", _path(kind, NAMESPACE, name), options, _JSON)
+        there = "" if kind == "Namespace" else namespace
+        await self._send("DELETE", _path(kind, namespace, name), options, _JSON)
         if kind in self._followed:
-            await self.until(lambda: is_going(self.get(kind, name)))
+            await self.until(lambda: is_going(self.get(kind, name, there)))
 
     async def evict(self, name: str) -> None:
         """Evict a pod."""
@@ -88,9 +121,9 @@ class WatchedCluster:
         await self._send("POST", path, eviction, _JSON)
         await self.until(lambda: is_going(self.get("Pod", name)))
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def until(self, holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
         """Return once a condition of the copy holds; raise TimeoutError if it does not in time."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(seconds):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()
@@ -106,14 +139,28 @@ class WatchedCluster:
             task.cancel()
 
     async def _follow(self, kind: str) -> None:
-        """Watch a kind, and resume ended watches, as the server ends those of slow readers."""
+        """Watch a kind; resume ended watches, and list the objects again if one has expired."""
         while True:
             seen = self._versions.get(kind)
             since = {} if seen is None else {"resourceVersion": str(seen)}
             async with self._http.get(_ROOTS[kind], params={**_WATCH, **since}) as answer:
                 async for line in answer.content:
                     event = orjson.loads(line)
+                    if event["type"] == "ERROR":
+                        await self._list(kind)
+                        break
                     self._note(kind, event["type"], event["object"])
+
+    async def _list(self, kind: str) -> None:
+        """Replace the copies of a kind's objects by those of a list."""
+        async with self._http.get(_ROOTS[kind]) as answer:
+            found = orjson.loads(await answer.read())
+        for key in [key for key in self._copy if key[0] == kind]:
+            del self._copy[key]
+        for thing in found["items"]:
+            self._note(kind, "ADDED", thing)
+        self._versions[kind] = int(found["metadata"]["resourceVersion"])
+        self._changed.set()
 
     def _note(self, kind: str, change: str, thing: Document) -> None:
         meta = thing["metadata"]
@@ -182,7 +229,7 @@ def _collection(thing: Document) -> str:
 
 def _path(kind: str, namespace: str, name: str) -> str:
     root = _ROOTS[kind]
-    if kind == "Namespace":
+    if kind in _CLUSTER_SCOPED:
         return f"{root}/{name}"
     parent, _, plural = root.rpartition("/")
     return f"{parent}/namespaces/{namespace}/{plural}/{name}"

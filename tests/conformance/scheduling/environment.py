@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.builders import Document
+from tests.conformance.clusters.logged_process import LoggedProcess
 from tests.conformance.clusters.watched_cluster import WatchedCluster, watched
 from tests.conformance.objects import NAMESPACE, NAMESPACE_DOCUMENT
 from tests.conformance.scheduling.kube_scheduler import (
@@ -21,7 +22,6 @@ from tests.conformance.scheduling.kube_scheduler import (
     EVERY_NODE,
     Extender,
     Sampling,
-    SchedulerProcess,
     configuration,
     gate_flags,
     kube_scheduler,
@@ -42,7 +42,7 @@ class Environment:
     server: Server
     extender: Served
     relay: Relay
-    scheduler: SchedulerProcess
+    scheduler: LoggedProcess
 
     async def load(self, *objects: Mapping[str, Any]) -> None:
         """Store objects, their status included."""

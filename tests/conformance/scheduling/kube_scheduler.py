@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from tests.builders import Document
+from tests.conformance.clusters.logged_process import LoggedProcess, logged
 
 AGENT: Final = "scheduler"
 """The prefix of the User-Agent of its requests: the program's name."""
 
 _UNHURRIED: Final = 100_000
-_SHOWN_BYTES: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,71 +83,25 @@ def configuration(
     }
 
 
-class SchedulerEndedError(RuntimeError):
-    """The scheduler ended by itself; the text is the end of its log."""
-
-
 def gate_flags(gates: Mapping[str, bool]) -> list[str]:
     """Return the flag that sets feature gates, if there are any."""
     settings = ",".join(f"{gate}={str(enabled).lower()}" for gate, enabled in gates.items())
     return [f"--feature-gates={settings}"] if settings else []
 
 
-@dataclass(slots=True)
-class SchedulerProcess:
-    """A kube-scheduler that can be killed and started again; it logs to a file."""
-
-    command: Sequence[str]
-    log: Path
-    _process: Process | None = None
-
-    @property
-    def pid(self) -> int:
-        """The ID of the process, which has been started."""
-        assert self._process is not None
-        return self._process.pid
-
-    async def start(self) -> None:
-        """Start it."""
-        with self.log.open("ab") as output:
-            self._process = await asyncio.create_subprocess_exec(
-                *self.command, stdout=output, stderr=output
-            )
-
-    async def kill(self) -> None:
-        """End it by SIGKILL."""
-        await self._end(Process.kill)
-
-    async def stop(self) -> None:
-        """End it; raise SchedulerEndedError if it has ended by itself."""
-        assert self._process is not None
-        if self._process.returncode is not None:
-            raise SchedulerEndedError(self.log.read_bytes()[-_SHOWN_BYTES:].decode())
-        await self._end(Process.terminate)
-
-    async def _end(self, signal: Callable[[Process], None]) -> None:
-        assert self._process is not None
-        signal(self._process)
-        await self._process.wait()
-
-
 @asynccontextmanager
 async def kube_scheduler(
     program: Path, given: Document, flags: Iterable[str] = ()
-) -> AsyncIterator[SchedulerProcess]:
+) -> AsyncIterator[LoggedProcess]:
     """Run a kube-scheduler with these further flags until the block ends.
 
     It does not report when it is ready: callers wait for the effect they need. Raise
-    SchedulerEndedError if it ends by itself.
+    ProcessEndedError if it ends by itself.
     """
     with TemporaryDirectory(prefix="scheduler-") as name:
         directory = Path(name)
         config, log = directory / "config.json", directory / "log"
         config.write_text(json.dumps(given))
         command = (str(program), "--config", str(config), "--secure-port", "0", *flags)
-        scheduler = SchedulerProcess(command, log)
-        await scheduler.start()
-        try:
+        async with logged(LoggedProcess(command, log)) as scheduler:
             yield scheduler
-        finally:
-            await scheduler.stop()
