@@ -16,7 +16,7 @@ LOCKED := $(INSTALL) --require-hashes --requirement requirements
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e image dist manifests conformance conformance-all differential check docs audit requirements bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e operators operators-long image dist manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -47,8 +47,16 @@ faults: $(CLIENTS)  ## run the fault tests; SEEDS=1000 ten times as often
 	SEEDS=$(SEEDS) $(BIN)/pytest -n auto --timeout 3600 tests/faults tests/e2e/faults
 
 # These tests wait for a third of the time, so three of them run on two cores.
-e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
-	$(BIN)/pytest -n $$(($$(nproc) * 3 / 2)) --timeout 300 tests/e2e tests/conformance
+e2e: $(CLIENTS) conformance operators  ## run real clients, their own tests, and real controllers against fakeapi
+	$(BIN)/pytest -n $$(($$(nproc) * 3 / 2)) --timeout 300 -m 'not slow' tests/e2e tests/conformance
+
+operators: $(INSTALLED)  ## build the operators in Java, Rust and JavaScript that are run against fakeapi, once
+	$(BIN)/python -m tests.e2e.operators.build
+
+OPERATOR_SECONDS := 600
+
+operators-long: $(CLIENTS) operators  ## run these operators for ten minutes with faults injected
+	OPERATOR_SECONDS=$(OPERATOR_SECONDS) $(BIN)/pytest -n 2 --timeout 1200 -m slow tests/e2e/operators
 
 IMAGE := dist/image.tar
 IMAGE_FILES := $(shell git ls-files extender policies deploy/docker requirements/build.txt pyproject.toml setup.py)
@@ -72,6 +80,12 @@ conformance-all: $(GO)  ## compare random clusters and scheduling scenarios with
 	$(BIN)/python -m tests.conformance.build all
 	ALL_RELEASES=1 $(BIN)/pytest --timeout 300 tests/conformance/test_scheduling.py
 	$(BIN)/python -m tests.differential --matrix --count $(COUNT) --seed $(SEED)
+
+conformance-suites: $(CLIENTS) conformance  ## run the tests of other projects and, with faults, operators against fakeapi
+	$(BIN)/python -m tests.conformance.build suites/ginkgo suites/e2e
+	$(BIN)/pytest -p tests.conformance.suites.summary --timeout 600 tests/e2e/test_suites.py \
+		tests/conformance/suites/test_controller_runtime.py tests/conformance/suites/kubernetes_suite.py
+	$(BIN)/pytest -n 3 -m slow tests/conformance
 
 COUNT := 1000
 SEED := 1

@@ -6,6 +6,7 @@ What cannot pass is listed with the reason in ``suites/*.yaml``.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ def package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
+RecordProperty = Callable[[str, object], None]
 RUN: Final = "gc,namespaces,scheduler,kubelet"
 NODE: Final = manifest("Node", "node", metadata={"labels": {"kubernetes.io/os": "linux"}})
 SIMULATION_SCRIPT: Final = {"pods": [{"match": {}, "start": 0, "stop": 0}]}
@@ -39,22 +41,25 @@ SYSTEM_POD: Final = manifest(
 
 
 @pytest.mark.parametrize("part", ["api", "auth", "config", "data_utils", "gen", "io", "objects"])
-async def test_kr8s(part: str, tmp_path: Path) -> None:
+async def test_kr8s(part: str, tmp_path: Path, record_property: RecordProperty) -> None:
     async with FakeCluster(run=RUN, kubelet=SIMULATION_SCRIPT, tls=True) as cluster:
         cluster.load([NODE, SYSTEM_POD])
-        await run_suite(
+        counts = await run_suite(
             [str(package("kr8s") / f"tests/test_{part}.py"), "-p", "tests.e2e.suites.kr8s_cluster"],
             "kr8s.yaml",
             {"KUBECONFIG": str(cluster.kubeconfig_path)},
             tmp_path,
         )
+    record_property("kr8s", counts)
 
 
-async def test_the_dynamic_client_of_kubernetes_asyncio(tmp_path: Path) -> None:
+async def test_the_dynamic_client_of_kubernetes_asyncio(
+    tmp_path: Path, record_property: RecordProperty
+) -> None:
     dynamic = package("kubernetes_asyncio") / "dynamic"
     async with FakeCluster(run=RUN, kubelet=SIMULATION_SCRIPT) as cluster:
         cluster.load([NODE])
-        await run_suite(
+        counts = await run_suite(
             [
                 str(dynamic / "client_test.py"),
                 str(dynamic / "discovery_test.py"),
@@ -66,3 +71,4 @@ async def test_the_dynamic_client_of_kubernetes_asyncio(tmp_path: Path) -> None:
             {"KUBECONFIG": str(cluster.kubeconfig_path), "SERVER": cluster.url},
             tmp_path,
         )
+    record_property("kubernetes_asyncio", counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,12 +17,16 @@ from tests.e2e.suites.expectations import VARIABLE
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[2]
 PATIENCE_SECONDS: Final = 300.0
+_COUNT: Final = re.compile(r"(\d+) (passed|xfailed|failed)")
 
 
 async def run_suite(
     tests: Sequence[str], expectations: str, environment: Mapping[str, str], home: Path
-) -> None:
-    """Run a pytest suite, and fail with its report unless its results are as expected."""
+) -> tuple[int, int, int]:
+    """Run a pytest suite, and fail with its report unless its results are as expected.
+
+    Return how many tests passed, failed as listed, and failed otherwise.
+    """
     own = {
         **environment,
         "HOME": str(home),
@@ -30,7 +35,9 @@ async def run_suite(
         VARIABLE: str(HERE / expectations),
     }
     command = (sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), *tests)
-    await _run(command, own, home)
+    report = await _run(command, own, home)
+    counts = {result: int(number) for number, result in _COUNT.findall(report)}
+    return counts.get("passed", 0), counts.get("xfailed", 0), counts.get("failed", 0)
 
 
 async def run_schemathesis(document: str, *flags: str, home: Path, hooks: str = "") -> None:
@@ -41,7 +48,7 @@ async def run_schemathesis(document: str, *flags: str, home: Path, hooks: str = 
     await _run((str(program), "run", document, *flags, *fixed), environment, home)
 
 
-async def _run(command: Sequence[str], environment: Mapping[str, str], home: Path) -> None:
+async def _run(command: Sequence[str], environment: Mapping[str, str], home: Path) -> str:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=home,
@@ -57,3 +64,4 @@ async def _run(command: Sequence[str], environment: Mapping[str, str], home: Pat
             process.kill()
     if process.returncode != 0:
         pytest.fail(report.decode(), pytrace=False)
+    return report.decode()

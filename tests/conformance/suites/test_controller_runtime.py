@@ -1,0 +1,53 @@
+"""The tests of controller-runtime that need an API server, with fakeapi in its place."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.conformance.build import modules, suite_program, tools
+from tests.conformance.scheduling.releases import built
+from tests.conformance.suites.envtest.assets import install
+from tests.conformance.suites.results import (
+    Listed,
+    counts,
+    differences,
+    go_tests,
+    read_list,
+    specs,
+)
+
+SUITE: Final = "suites/controller-runtime"
+MODULE: Final = "sigs.k8s.io/controller-runtime/pkg/"
+PACKAGES: Final = re.findall(rf"^\t{MODULE}(\S+)$", modules(SUITE).read_text(), re.MULTILINE)
+LISTED: Final[list[Listed]] = read_list("controller-runtime.yaml")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_tests_of_a_package_end_as_listed(
+    package: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    program = built(SUITE) / suite_program(f"{MODULE}{package}")
+    assets, report = tmp_path / "assets", tmp_path / "report.json"
+    assets.mkdir()
+    install(assets)
+    done = subprocess.run(
+        (program, "-test.v", "-ginkgo.no-color", f"-ginkgo.json-report={report}"),
+        cwd=tools(SUITE)[f"{MODULE}{package}"],
+        env={**os.environ, "KUBEBUILDER_ASSETS": str(assets), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    found = [*go_tests(done.stdout), *(specs(report) if report.exists() else ())]
+    states = {f"{package} {name}": state for name, state in found}
+    assert states, done.stdout
+    record_property("controller-runtime", counts(states, LISTED))
+    assert not differences(states, LISTED), done.stdout[-20_000:]
