@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import Distribution, distribution
+from itertools import chain
 from typing import Final
 from uuid import NAMESPACE_URL, uuid5
 
@@ -73,7 +74,8 @@ def license_of(package: Distribution) -> str:
     """Return the licence of a package as an SPDX expression. Raises InvalidLicenseExpression."""
     metadata = package.metadata
     classifiers = [each for each in metadata.get_all("Classifier", ()) if "License ::" in each]
-    written = metadata["License-Expression"] or metadata["License"] or "; ".join(classifiers)
+    named = (metadata.get_all(field, ()) for field in ("License-Expression", "License"))
+    written = next(filter(None, chain.from_iterable(named)), "; ".join(classifiers))
     return str(canonicalize_license_expression(_EXPRESSIONS.get(written, written)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import sysconfig
 import time
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ tracing: {endpoint: "http://127.0.0.1:1/v1/traces"}
 """
 EXPLAINED: Final = ("--cluster", "/files/cluster.yaml", "--pod", "/files/pod.yaml")
 CONNECTED: Final = ("--kubeconfig", "/files/kubeconfig")
+ONLY_BEFORE_3_12: Final = "numpy/distutils"
 COMMANDS: Final = (
     ("--help",),
     ("explain", "preempt", *EXPLAINED),
@@ -62,7 +64,8 @@ def unused_paths() -> list[str]:
 
 @pytest.mark.parametrize("pattern", unused_paths())
 def test_every_entry_of_the_list_names_files_of_a_pinned_package(pattern: str) -> None:
-    assert list(Path(sysconfig.get_path("purelib")).glob(pattern))
+    found = list(Path(sysconfig.get_path("purelib")).glob(pattern))
+    assert found or (pattern == ONLY_BEFORE_3_12 and sys.version_info >= (3, 12))
 
 
 @pytest.mark.parametrize("pattern", unused_paths())
