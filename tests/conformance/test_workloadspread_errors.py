@@ -99,6 +99,7 @@ async def test_definition_workload_and_namespace_may_be_created_late_and_deleted
         rollout = Rollout(world)
         await world.create(replica_set("before", 2))
         await world.wait_settled()
+        await spreading.wait_for_log("kind_not_served")
         world.cluster.load([DEFINITION])
         await webhooks_registered(world)
         for _ in range(2):

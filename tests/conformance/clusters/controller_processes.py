@@ -20,6 +20,7 @@ from tests.commands import COMMAND
 
 _RUNNING: Final = b"running"
 _PATIENCE_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.05
 _LONGEST_LOG_BYTES: Final = 2**24
 
 
@@ -46,6 +47,12 @@ class Running:
     def read_log(self) -> str:
         """Return its log up to now."""
         return _text(self.log)
+
+    async def wait_for_log(self, text: str) -> None:
+        """Return once the log contains a text; raise TimeoutError if it does not in time."""
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while text not in self.read_log():
+                await asyncio.sleep(_POLL_SECONDS)  # another process has no event
 
 
 OURS: Final = Controllers("ours", (*COMMAND, "controllers"))

@@ -18,6 +18,7 @@ CLIENTS: Final = {"kwok*": ("get", "list", "create", "update")}
 
 KNOWN_ERRORS: Final[KnownErrors] = {
     DELETED: "its delete of a pod shortens the grace period, which it takes for news",
+    "Failed to run server.*context canceled": "the end of its own HTTP server, when it is stopped",
 }
 
 _ACCOUNT: Final = "system:serviceaccount:kube-system:kwok-controller"
