@@ -326,6 +326,10 @@ CLUSTER_ROLES: Final = _builtin("rbac.authorization.k8s.io", "clusterroles")
 CUSTOM_RESOURCE_DEFINITIONS: Final = _builtin("apiextensions.k8s.io", "customresourcedefinitions")
 EVENTS: Final = _builtin("", "events")
 FLOW_SCHEMAS: Final = _builtin("flowcontrol.apiserver.k8s.io", "flowschemas")
+MUTATING_POLICIES: Final = _builtin("admissionregistration.k8s.io", "mutatingadmissionpolicies")
+MUTATING_POLICY_BINDINGS: Final = _builtin(
+    "admissionregistration.k8s.io", "mutatingadmissionpolicybindings"
+)
 MUTATING_WEBHOOKS: Final = _builtin("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
 VALIDATING_POLICIES: Final = _builtin("admissionregistration.k8s.io", "validatingadmissionpolicies")
 VALIDATING_POLICY_BINDINGS: Final = _builtin(

@@ -1,4 +1,4 @@
-"""Validation rules of ValidatingAdmissionPolicies and their bindings.
+"""Validation rules of admission policies and their bindings.
 
 Source: pkg/apis/admissionregistration/validation/validation.go, v1.37.
 """
@@ -30,11 +30,39 @@ _FAILURE_POLICIES: Final = ("Fail", "Ignore")
 _MATCH_POLICIES: Final = ("Equivalent", "Exact")
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
+_MUTABLE_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
+_REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")
 
 
-def policy_errors(policy: Object, _path: str) -> Iterator[Cause]:
+def validating_policy_errors(policy: Object, _path: str) -> Iterator[Cause]:
     """Yield the errors of a ValidatingAdmissionPolicy."""
-    spec, path = policy.get("spec") or {}, "spec"
+    spec = policy.get("spec") or {}
+    yield from _policy_errors(spec, "spec")
+    if not is_installed():
+        yield forbidden_field("spec.validations", MISSING)
+        return
+    # imports the type checker
+    from fakeapi.apiserver.validation.policy_expressions import PolicyExpressions
+
+    yield from PolicyExpressions(spec).errors(spec, policy["metadata"].get("name") or "")
+
+
+def mutating_policy_errors(policy: Object, _path: str) -> Iterator[Cause]:
+    """Yield the errors of a MutatingAdmissionPolicy."""
+    spec = policy.get("spec") or {}
+    yield from _policy_errors(spec, "spec")
+    yield from _operation_errors(spec.get("matchConstraints"), "spec.matchConstraints")
+    if not is_installed():
+        yield forbidden_field("spec.mutations", MISSING)
+        return
+    # imports the type checker
+    from fakeapi.apiserver.validation.mutation_expressions import mutation_errors
+
+    yield from mutation_errors(spec)
+    yield from _choice(spec, "reinvocationPolicy", _REINVOCATION_POLICIES, "spec")
+
+
+def _policy_errors(spec: Object, path: str) -> Iterator[Cause]:
     yield from _choice(spec, "failurePolicy", _FAILURE_POLICIES, path)
     kind, constraints = spec.get("paramKind"), spec.get("matchConstraints")
     if kind is not None:
@@ -46,18 +74,23 @@ def policy_errors(policy: Object, _path: str) -> Iterator[Cause]:
         yield from _match_errors(constraints, where)
         if not constraints.get("resourceRules"):
             yield required(f"{where}.resourceRules")
-    if not is_installed():
-        yield forbidden_field(f"{path}.validations", MISSING)
-        return
-    # imports the type checker
-    from fakeapi.apiserver.validation.policy_expressions import PolicyExpressions
-
-    yield from PolicyExpressions(spec).errors(spec, policy["metadata"].get("name") or "")
 
 
-def binding_errors(binding: Object, _path: str) -> Iterator[Cause]:
+def validating_binding_errors(binding: Object, _path: str) -> Iterator[Cause]:
     """Yield the errors of a ValidatingAdmissionPolicyBinding."""
     spec = binding.get("spec") or {}
+    yield from _binding_errors(spec)
+    yield from _action_errors(spec.get("validationActions") or (), "spec.validationActions")
+
+
+def mutating_binding_errors(binding: Object, _path: str) -> Iterator[Cause]:
+    """Yield the errors of a MutatingAdmissionPolicyBinding."""
+    spec = binding.get("spec") or {}
+    yield from _binding_errors(spec)
+    yield from _operation_errors(spec.get("matchResources"), "spec.matchResources")
+
+
+def _binding_errors(spec: Object) -> Iterator[Cause]:
     name = spec.get("policyName") or ""
     if not name:
         yield required("spec.policyName")
@@ -67,7 +100,6 @@ def binding_errors(binding: Object, _path: str) -> Iterator[Cause]:
         yield from _param_ref_errors(spec["paramRef"], "spec.paramRef")
     if spec.get("matchResources") is not None:
         yield from _match_errors(spec["matchResources"], "spec.matchResources")
-    yield from _action_errors(spec.get("validationActions") or (), "spec.validationActions")
 
 
 def _choice(holder: Object, name: str, choices: Sequence[str], path: str) -> Iterator[Cause]:
@@ -108,6 +140,15 @@ def _match_errors(match: Object, path: str) -> Iterator[Cause]:
     for name in ("resourceRules", "excludeResourceRules"):
         for index, rule in enumerate(match.get(name) or ()):
             yield from _named_rule_errors(rule, f"{path}.{name}[{index}]")
+
+
+def _operation_errors(match: Object | None, path: str) -> Iterator[Cause]:
+    """Yield the errors of operations whose objects cannot be mutated."""
+    for rule in (match or {}).get("resourceRules") or ():
+        for operation in rule.get("operations") or ():
+            if operation not in _MUTABLE_OPERATIONS:
+                where = f"{path}.resourceRules.operations"
+                yield unsupported_value(where, operation, _MUTABLE_OPERATIONS)
 
 
 def _named_rule_errors(rule: Object, path: str) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""Validation of the expressions of ValidatingAdmissionPolicies.
+"""Validation of the expressions of admission policies.
 
 The objects of a request and the parameters have no type; a variable of the policy has the type of
 its expression.
@@ -50,8 +50,8 @@ _STRING_OR_NULL: Final = (STRING, NULL)
 _NOT_EMPTY: Final = "must be non-empty if specified"
 
 
-class PolicyExpressions:
-    """The expressions of a policy, with the variables that each of them may use."""
+class PolicyVariables:
+    """The variables that expressions of a policy may use, and those that it declares."""
 
     def __init__(self, spec: Object) -> None:
         base = VARIABLES if spec.get("paramKind") is None else {**VARIABLES, "params": DYN}
@@ -59,11 +59,11 @@ class PolicyExpressions:
         self._in_conditions = {**base, **AUTHORIZER_VARIABLES}
         if spec.get("variables"):
             base = {**base, "variables": message_type("variables", self._declared)}
-        self._in_messages = base
-        self._in_validations = {**base, **AUTHORIZER_VARIABLES}
+        self.in_messages = base
+        self.in_expressions = {**base, **AUTHORIZER_VARIABLES}
 
-    def errors(self, spec: Object, name: str) -> Iterator[Cause]:
-        """Yield the errors of all expressions of a policy of this name."""
+    def errors(self, spec: Object) -> Iterator[Cause]:
+        """Yield the errors of match conditions and variables, and declare the variables."""
         yield from condition_errors(
             spec.get("matchConditions") or (),
             "spec.matchConditions",
@@ -71,15 +71,6 @@ class PolicyExpressions:
         )
         for index, variable in enumerate(spec.get("variables") or ()):
             yield from self._variable(variable, f"spec.variables[{index}]")
-        validations = spec.get("validations") or ()
-        annotations = spec.get("auditAnnotations") or ()
-        if not validations and not annotations:
-            detail = "validations or auditAnnotations must contain at least one item"
-            yield required("spec.validations", detail)
-            yield required("spec.auditAnnotations", detail)
-        for index, validation in enumerate(validations):
-            yield from self._validation(validation, f"spec.validations[{index}]")
-        yield from self._annotations(annotations, name, "spec.auditAnnotations")
 
     def _variable(self, variable: Object, path: str) -> Iterator[Cause]:
         name, source = variable.get("name") or "", variable.get("expression") or ""
@@ -91,13 +82,35 @@ class PolicyExpressions:
             yield required(f"{path}.expression", "expression is not specified")
         else:
             where = f"{path}.expression"
-            yield from expression_causes(source, self._in_validations, (), where)
+            yield from expression_causes(source, self.in_expressions, (), where)
         self._declared[name] = self._type_of(source)
 
     def _type_of(self, source: str) -> CelType:
         """Return the type of a variable; values of other types than those of JSON are dynamic."""
-        checked = check_expression(source, self._in_validations)
+        checked = check_expression(source, self.in_expressions)
         return DYN if isinstance(checked, str) else _plain_type(checked.result)
+
+
+class PolicyExpressions:
+    """The expressions of a ValidatingAdmissionPolicy."""
+
+    def __init__(self, spec: Object) -> None:
+        self._variables = PolicyVariables(spec)
+        self._in_messages = self._variables.in_messages
+        self._in_validations = self._variables.in_expressions
+
+    def errors(self, spec: Object, name: str) -> Iterator[Cause]:
+        """Yield the errors of all expressions of a policy of this name."""
+        yield from self._variables.errors(spec)
+        validations = spec.get("validations") or ()
+        annotations = spec.get("auditAnnotations") or ()
+        if not validations and not annotations:
+            detail = "validations or auditAnnotations must contain at least one item"
+            yield required("spec.validations", detail)
+            yield required("spec.auditAnnotations", detail)
+        for index, validation in enumerate(validations):
+            yield from self._validation(validation, f"spec.validations[{index}]")
+        yield from self._annotations(annotations, name, "spec.auditAnnotations")
 
     def _validation(self, validation: Object, path: str) -> Iterator[Cause]:
         source = validation.get("expression") or ""

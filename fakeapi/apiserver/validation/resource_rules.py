@@ -14,7 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from fakeapi.apiserver.schema.crds.definition_validation import definition_errors, name_errors
-from fakeapi.apiserver.validation.admission_policies import binding_errors, policy_errors
+from fakeapi.apiserver.validation.admission_policies import (
+    mutating_binding_errors,
+    mutating_policy_errors,
+    validating_binding_errors,
+    validating_policy_errors,
+)
 from fakeapi.apiserver.validation.certificate_requests import (
     certificate_errors,
     certificate_request_errors,
@@ -325,6 +330,8 @@ RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "jobs.batch": (_job_template_rule("spec"), _TEMPLATE_MOUNTS),
     "leases.coordination.k8s.io": (_lease,),
     "limitranges": (limit_range_errors,),
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": (mutating_policy_errors,),
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (mutating_binding_errors,),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": (webhook_configuration_errors,),
     "nodes": (_node,),
     "persistentvolumeclaims": (_claim,),
@@ -336,8 +343,8 @@ RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "roles.rbac.authorization.k8s.io": (_role,),
     "secrets": (_secret,),
     "statefulsets.apps": (_workload_rule("statefulset", selector_required=True),),
-    "validatingadmissionpolicies.admissionregistration.k8s.io": (policy_errors,),
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io": (binding_errors,),
+    "validatingadmissionpolicies.admissionregistration.k8s.io": (validating_policy_errors,),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": (validating_binding_errors,),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": (webhook_configuration_errors,),
     "workloads.scheduling.k8s.io": (workload_errors,),
 }

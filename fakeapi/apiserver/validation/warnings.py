@@ -77,12 +77,6 @@ WITHOUT_EFFECT: Final[Mapping[str, tuple[WithoutEffect, ...]]] = {
     "flowschemas.flowcontrol.apiserver.k8s.io": (
         WithoutEffect("FlowSchema", "requests are neither queued nor rejected"),
     ),
-    "mutatingadmissionpolicies.admissionregistration.k8s.io": (
-        WithoutEffect("MutatingAdmissionPolicy", "no object is mutated"),
-    ),
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (
-        WithoutEffect("MutatingAdmissionPolicyBinding", "no object is mutated"),
-    ),
     "namespaces": (
         WithoutEffect(
             f"Namespace with labels {_POD_SECURITY}*",

@@ -16,6 +16,7 @@ from fakeapi.apiserver.schema.cel.parser import Token, token_at, tokenize
 from fakeapi.apiserver.schema.cel.source_errors import SourceError
 from fakeapi.apiserver.schema.cel.syntax_tree import (
     Call,
+    FieldInitializer,
     ListLiteral,
     Literal,
     MapLiteral,
@@ -207,8 +208,17 @@ class _Parser:
         if brace.text != "{" or brace.kind != "mark":
             return None
         self._index = index + 1
-        self._map(brace.start)
-        return MessageLiteral(brace.start, f"{leading}{'.'.join(names)}")
+        fields, optional = list[FieldInitializer](), set[int]()
+        while self._skip("}") < 0 and self._next.start >= 0:
+            if self._skip("?") >= 0:
+                optional.add(len(fields))
+            field = self._next.text.strip("`")
+            self._index += 1
+            at = self._skip(":")
+            fields.append(FieldInitializer(at, field, self.expression()))
+            self._skip(",")
+        name = f"{leading}{'.'.join(names)}"
+        return MessageLiteral(brace.start, name, tuple(fields), frozenset(optional))
 
     def _number(self, text: str, at: int) -> Node:
         sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text)

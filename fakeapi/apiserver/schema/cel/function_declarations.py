@@ -195,6 +195,7 @@ isGreaterThan isLessThan: Quantity.(Quantity) bool; Semver.(Semver) bool
 isInteger: Quantity.() bool
 isSemver: (string) bool; (string, bool) bool
 join: list(string).() string; list(string).(string) string
+jsonpatch.escapeKey: (string) string
 lists.range: (int) list(int)
 lowerAscii trim upperAscii: string.() string
 major minor patch: Semver.() int

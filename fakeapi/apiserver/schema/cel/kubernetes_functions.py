@@ -331,6 +331,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "isSorted": _is_sorted,
     "isURL": is_uri,
     "isUnspecified": lambda text: _address(text).is_unspecified,
+    "jsonpatch.escapeKey": lambda key: key.replace("~", "~0").replace("/", "~1"),
     "lastIndexOf": _last_index_of,
     "major": lambda text: _version(text)[0],
     "masked": lambda text: str(ip_network(text, strict=False)),

@@ -7,6 +7,7 @@
     object.`a-b`                   quoted_field(object, 'a-b')
     [?a, b]                        present_elements([a, b], [true, false])
     {?'a': b}                      present_entries([['a', b]], [true])
+    Object.spec{a: b}              message_value('Object.spec', {'a': b})
 
 Sources: github.com/google/cel-go/ext (comprehensions.go),
 https://github.com/google/cel-spec/blob/master/doc/langdef.md#field-selection.
@@ -30,6 +31,9 @@ from fakeapi.apiserver.schema.cel.parser import (
 )
 from fakeapi.apiserver.schema.cel.values import escape
 
+TYPE_KEY: Final = "@type"
+"""The key of a message's type in its value; no field has this name."""
+
 _ENTRY: Final = "macro_entry"
 _NATIVE: Final = {"existsOne": "exists_one"}
 _ONE_VARIABLE: Final = {
@@ -46,7 +50,7 @@ _TRANSFORMS: Final = {
 
 def expand_syntax(expression: str) -> str:
     """Return an expression in the syntax of the CEL library."""
-    for expand_first in (_expand_quoted, _expand_elements, _expand_macro):
+    for expand_first in (_expand_quoted, _expand_message, _expand_elements, _expand_macro):
         while (rewritten := expand_first(expression)) is not None:
             expression = rewritten
     return replace_matches(expand_optional_syntax(expression))
@@ -70,6 +74,39 @@ def _expand_quoted(expression: str) -> str | None:
         return f"{expression[:first]}has_quoted_field({holder}, {name}){expression[last:]}"
     first = tokens[start].start
     return f"{expression[:first]}quoted_field({holder}, {name}){expression[end:]}"
+
+
+def _expand_message(expression: str) -> str | None:
+    """Rewrite the first message literal; None if there is none."""
+    tokens = tokenize(expression)
+    opening = next((i for i in range(1, len(tokens)) if _is_message(tokens, i)), 0)
+    if not opening or tokens[closing_index(tokens, opening)].text != "}":
+        return None
+    start = opening - 1
+    while token_at(tokens, start - 1).text == ".":
+        start -= 2
+    first, brace, last = tokens[start].start, tokens[opening].start, closing_index(tokens, opening)
+    fields = ", ".join(filter(None, map(_field, _arguments(expression, tokens, opening, last))))
+    name, rest = expression[first:brace].strip(), expression[tokens[last].start + 1 :]
+    return f"{expression[:first]}message_value({name!r}, {{{fields}}}){rest}"
+
+
+def _is_message(tokens: Sequence[Token], opening: int) -> bool:
+    """Return whether a brace opens a message literal whose first field has a valid name."""
+    before, first = tokens[opening - 1], token_at(tokens, opening + 1)
+    if tokens[opening].text != "{" or before.kind != "name" or before.text == "in":
+        return False
+    if first.text == "?":
+        first = token_at(tokens, opening + 2)
+    return first.text == "}" or (first.kind in ("name", "quoted") and first.text != "in")
+
+
+def _field(text: str) -> str:
+    """Return a field of a message literal as an entry of a map."""
+    name, _, value = text.partition(":")
+    mark, name = ("?", name[1:]) if name.startswith("?") else ("", name)
+    name = name.strip().strip("`")
+    return f"{mark}{name!r}: {value}" if name else ""
 
 
 def _expand_elements(expression: str) -> str | None:
@@ -240,6 +277,7 @@ MACRO_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "macro_entries": _entries,
     "macro_map": dict,
     "macro_merge": _merge,
+    "message_value": lambda name, fields: {TYPE_KEY: name, **fields},
     "optional_first": _first,
     "optional_values": _values,
     "present_elements": _present,

@@ -71,11 +71,22 @@ class MapLiteral:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MessageLiteral:
-    """A message; no message types are declared, so only its name is kept."""
+class FieldInitializer:
+    """A field of a message literal; ``at`` is the offset of its colon."""
 
     at: int
     name: str
+    value: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageLiteral:
+    """A message; ``optional`` are the indices of its optional fields."""
+
+    at: int
+    name: str
+    fields: tuple[FieldInitializer, ...]
+    optional: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +120,8 @@ def children(node: Node) -> tuple[Node, ...]:
             return node.elements
         case MapLiteral():
             return tuple(each for entry in node.entries for each in entry)
+        case MessageLiteral():
+            return tuple(each.value for each in node.fields)
         case Comprehension():
             return (node.operand, node.initial, node.condition, node.step, node.result)
         case _:

@@ -36,6 +36,7 @@ from fakeapi.apiserver.schema.cel.expression_parser import parse
 from fakeapi.apiserver.schema.cel.function_declarations import Overload, function_declarations
 from fakeapi.apiserver.schema.cel.literal_validation import literal_errors
 from fakeapi.apiserver.schema.cel.source_errors import SourceError, format_errors
+from fakeapi.apiserver.schema.cel.patch_types import ESCAPE_KEY, NO_MESSAGE, OBJECT
 from fakeapi.apiserver.schema.cel.syntax_tree import (
     Call,
     Comprehension,
@@ -126,7 +127,7 @@ class _Checker:
             case MapLiteral():
                 return self._map(node)
             case MessageLiteral():
-                return self._undeclared(node.at, node.name)
+                return self._message(node)
             case Comprehension():
                 return self._comprehension(node)
 
@@ -145,6 +146,8 @@ class _Checker:
     def _resolve(self, name: str) -> CelType | None:
         if name.startswith("."):
             return self._names.maps[-1].get(name[1:])
+        if name.startswith("Object.") and "Object" in self._names:
+            return type_of(CelType("message", name, (), OBJECT.fields))
         return self._names.get(name)
 
     def _selection(self, node: Selection) -> CelType:
@@ -174,8 +177,10 @@ class _Checker:
     def _message_field(self, at: int, message: CelType, field: str) -> CelType:
         if message.fields is None:
             return self._error(at, f"unexpected failed resolution of '{message.name}'")
-        found = message.fields.get(field)
-        return self._error(at, f"undefined field '{field}'") if found is None else found
+        try:
+            return message.fields[field]
+        except KeyError:
+            return self._error(at, f"undefined field '{field}'")
 
     def _call(self, node: Call) -> CelType:
         if node.function == "_?._":
@@ -185,7 +190,7 @@ class _Checker:
         target = node.target
         if target is not None and (qualified := _qualified_name(target)):
             name = f"{qualified}.{node.function}"
-            if name.removeprefix(".") in self._functions:
+            if self._is_function(name.removeprefix(".")):
                 return self._resolve_overload(node, name.removeprefix("."), None)
         if target is not None:
             self.check(target)
@@ -193,6 +198,9 @@ class _Checker:
         if name not in self._functions:
             return self._undeclared(node.at, node.function)
         return self._resolve_overload(node, name, target)
+
+    def _is_function(self, name: str) -> bool:
+        return name in self._functions and (name != ESCAPE_KEY or "JSONPatch" in self._names)
 
     def _optional_selection(self, node: Call) -> CelType:
         operand, field = node.arguments
@@ -281,6 +289,27 @@ class _Checker:
         if not unwrapped and value.kind != "dyn":
             self._error(node.at, f"expected type '{optional_of(value)}' but found '{value}'")
         return value
+
+    def _message(self, node: MessageLiteral) -> CelType:
+        declared = self._resolve(node.name)
+        if declared is None or declared.kind != "type":
+            return self._undeclared(node.at, node.name)
+        found = declared.parameters[0]
+        if found.kind != "message":
+            self._error(node.at, f"'{found}' is not a message type")
+            found = NO_MESSAGE
+        self._check_fields(node, found)
+        return found
+
+    def _check_fields(self, node: MessageLiteral, message: CelType) -> None:
+        for index, each in enumerate(node.fields):
+            is_optional = index in node.optional
+            found = self._check_optional(each.value) if is_optional else self.check(each.value)
+            expected = self._message_field(each.at, message, each.name)
+            if not self._assign(expected, found):
+                given = substitute(found, self.bindings, unbound=DYN)
+                detail = f"is '{expected}' but provided type is '{given}'"
+                self._error(each.at, f"expected type of field '{each.name}' {detail}")
 
     def _map(self, node: MapLiteral) -> CelType:
         key_type = value_type = None

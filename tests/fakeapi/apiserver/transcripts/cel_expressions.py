@@ -21,7 +21,8 @@ from tests.builders.definitions import (
     record,
     version,
 )
-from tests.fakeapi.apiserver.transcripts.steps import Step, post
+from tests.fakeapi.apiserver.transcripts.mutation_expressions import OF_CONFIGURATIONS, OF_PATCHES
+from tests.fakeapi.apiserver.transcripts.steps import MUTATING_POLICIES, Step, post
 
 Case = tuple[str, Step]
 
@@ -274,6 +275,8 @@ OF_ADMISSION = (
     "authorizer == 1",
     "authorizer.foo",
     "self.a == 1",
+    "jsonpatch.escapeKey('a') == 'a'",
+    "Object{} == Object{}",
 )
 
 
@@ -308,6 +311,24 @@ def _policies() -> Iterator[Case]:
     yield "variables", _policy({"variables": chained}, every)
     kind = {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}
     yield "params", _policy(kind, {"expression": "params.a + 1 == 'a'"})
+
+
+def _mutations() -> Iterator[Case]:
+    for expression in (*OF_CONFIGURATIONS, *OF_PATCHES):
+        for type_name, field in (
+            ("ApplyConfiguration", "applyConfiguration"),
+            ("JSONPatch", "jsonPatch"),
+        ):
+            mutation = {"patchType": type_name, field: {"expression": expression}}
+            variables = [{"name": "labels", "expression": "{'a': 'b'}"}]
+            spec = {
+                "matchConstraints": {"resourceRules": [_PODS]},
+                "mutations": [mutation],
+                "reinvocationPolicy": "Never",
+                "variables": variables,
+            }
+            body = {"metadata": {"name": "a"}, "spec": spec}
+            yield expression, post(MUTATING_POLICIES, body, dryRun="All")
 
 
 def _webhooks() -> Iterator[Case]:
@@ -369,7 +390,12 @@ def _policy(spec: dict[str, Any], *validations: dict[str, str]) -> Step:
     return post(POLICIES, {"metadata": {"name": "a"}, "spec": spec}, dryRun="All")
 
 
-KINDS = {"definitions": _definitions, "policies": _policies, "webhooks": _webhooks}
+KINDS = {
+    "definitions": _definitions,
+    "mutations": _mutations,
+    "policies": _policies,
+    "webhooks": _webhooks,
+}
 """The requests for each kind of object."""
 
 

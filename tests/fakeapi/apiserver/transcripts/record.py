@@ -32,6 +32,7 @@ _CORE = (
     "resourcequotas",
 )
 _CACHED = ("limitranges", "priorityclasses", "resourcequotas", "storageclasses")
+_COMPILED = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 
 
 class RealServer:
@@ -79,6 +80,8 @@ def record(server: RealServer, scene: str) -> None:
         answers.append({"request": str(step), "status": status, "answer": normal(answer)})
         if any(plural in step.path for plural in _CACHED):
             time.sleep(0.2)  # admission reads them from a cache
+        if any(plural in step.path for plural in _COMPILED) and not step.query:
+            time.sleep(1.2)  # admission compiles them each second
     text = json.dumps(answers, indent=1, ensure_ascii=False)
     (ANSWERS / f"{scene}.json").write_text(text + "\n")
     clear(server)

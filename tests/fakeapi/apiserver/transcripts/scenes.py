@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.fakeapi.apiserver.transcripts.pod_scenes import bindings, ephemeral_containers, evictions
+from tests.fakeapi.apiserver.transcripts.policy_scenes import (
+    mutating_policies,
+    mutating_policy_errors,
+    mutations,
+)
 from tests.fakeapi.apiserver.transcripts.quota_scenes import (
     limit_ranges,
     quota_rules,
@@ -273,6 +278,9 @@ SCENES = {
     "graceful-deletions": graceful_deletions,
     "impersonations": impersonations,
     "limit-ranges": limit_ranges,
+    "mutating-policies": mutating_policies,
+    "mutating-policy-errors": mutating_policy_errors,
+    "mutations": mutations,
     "names": names,
     "namespaces": namespaces,
     "priorities": priorities,

@@ -22,6 +22,8 @@ STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/scene/deployments"
 BUDGETS = "/apis/policy/v1/namespaces/scene/poddisruptionbudgets"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+MUTATING_POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+MUTATING_BINDINGS = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
 REVIEWS = "/apis/authorization.k8s.io/v1"
 IDENTITY = "/apis/authentication.k8s.io/v1"
 
