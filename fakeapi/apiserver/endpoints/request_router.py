@@ -13,7 +13,7 @@ from collections.abc import Iterable, MutableMapping
 from copy import deepcopy
 from typing import Final
 
-from fakeapi.apiserver.admission.policies import PolicyDispatcher, ValidatingPolicies
+from fakeapi.apiserver.admission.policies import ConfiguredPolicies, PolicyDispatcher
 from fakeapi.apiserver.admission.priority import system_priority_classes
 from fakeapi.apiserver.admission.webhooks import (
     RequestedOperation,
@@ -41,7 +41,13 @@ from fakeapi.apiserver.endpoints.alternate_versions import serve_converted
 from fakeapi.apiserver.endpoints.resource_handlers import ON_COLLECTION, ON_OBJECT, ResourceHandler
 from fakeapi.apiserver.endpoints.response_warnings import with_deprecation_warning, with_warnings
 from fakeapi.apiserver.kinds import BUILTIN, ResourceInfo, ResourceRegistry
-from fakeapi.apiserver.kinds.builtin import PRIORITY_CLASSES
+from fakeapi.apiserver.kinds.builtin import (
+    MUTATING_POLICIES,
+    MUTATING_POLICY_BINDINGS,
+    PRIORITY_CLASSES,
+    VALIDATING_POLICIES,
+    VALIDATING_POLICY_BINDINGS,
+)
 from fakeapi.apiserver.objects.metadata import IdAndTimeSources
 from fakeapi.apiserver.printers.representation import choose_representation, error_response
 from fakeapi.apiserver.registry.cluster_role_aggregation import ClusterRoleAggregation
@@ -117,7 +123,10 @@ class Api:
         self._converter = VersionConverter(store, self.pending_calls, sources, self.services)
         self.objects = VersionedStore(store, self._definitions.stored, self._converter)
         self.webhooks = Webhooks(store, self.pending_calls, uid, self.services)
-        self._policies = ValidatingPolicies(store)
+        self._mutating = ConfiguredPolicies(store, MUTATING_POLICIES, MUTATING_POLICY_BINDINGS)
+        self._validating = ConfiguredPolicies(
+            store, VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS
+        )
         self.node_proxy = NodeProxy()
         self.registry = Registry(self.objects, sources)
         self.tokens = IssuedTokens(sources.timestamp, store)
@@ -276,7 +285,7 @@ class Api:
 
     @property
     def _has_dynamic_admission(self) -> bool:
-        return self.webhooks.any or self._policies.any
+        return self.webhooks.any or self._mutating.any or self._validating.any
 
     def _webhook_dispatcher(
         self, target: Target, request: Request, user: User
@@ -285,10 +294,13 @@ class Api:
         if request.method == "GET" or not self._has_dynamic_admission:
             return None
         versioned = VersionedObjects(self.kinds, self._convert)
-        policies = self._policies.candidates(versioned, target.kind, target.subresource)
-        if not policies and not self.webhooks.any:
+        mutating, validating = (
+            policies.candidates(versioned, target.kind, target.subresource)
+            for policies in (self._mutating, self._validating)
+        )
+        if not mutating and not validating and not self.webhooks.any:
             return None
-        run = PolicyDispatcher(policies, self.objects, versioned, self.authorizer)
+        run = PolicyDispatcher(mutating, validating, self.objects, versioned, self.authorizer)
         path = (target.namespace, target.name, target.subresource)
         operation = RequestedOperation(user, target.kind, *path, request.query)
         return WebhookDispatcher(self.webhooks, operation, self.objects, versioned, run)

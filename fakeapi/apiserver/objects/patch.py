@@ -186,8 +186,11 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
             copied += len(orjson.dumps(source))
             if copied > MAX_COPIED_BYTES:
                 raise _too_large(f"copy operations may copy {MAX_COPIED_BYTES} bytes at most")
-        if _tests_absence(document, operation):
-            continue
+        name = operation.get("op")
+        if name in ("replace", "test") and _is_missing_member(document, operation):
+            if name == "test" and operation.get("value") is None:
+                continue
+            operation = {**operation, "op": "add"} if name == "replace" else operation
         changed = _set_member(document, operation)
         if changed is None:
             if not ours:
@@ -198,13 +201,12 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
     return document
 
 
-def _tests_absence(document: Any, operation: Mapping[str, Any]) -> bool:
-    """Return whether an operation tests a missing member of a map for null, which succeeds.
+def _is_missing_member(document: Any, operation: Mapping[str, Any]) -> bool:
+    """Return whether an operation is about a missing member of a map.
 
-    Source: ``test`` of evanphx/json-patch, which kube-apiserver uses. RFC 6902 has it fail.
+    It may be replaced, and is null in a test, as in evanphx/json-patch, which kube-apiserver uses.
+    Both fail in RFC 6902.
     """
-    if operation.get("op") != "test" or operation.get("value") is not None:
-        return False
     last: object
     parent, last = jsonpointer.JsonPointer(operation["path"]).to_last(document)
     return isinstance(parent, dict) and last is not None and last not in parent

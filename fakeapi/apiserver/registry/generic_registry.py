@@ -114,9 +114,8 @@ class Registry:
 
     ``plugins`` are admission plugins in addition to the built-in ones. Writes have the field
     manager, and must pass the webhooks of the dispatcher; None: there are none. ``authorization``
-    checks what the user of a request may write; None: everything.
-    manager, and must pass the webhooks of the dispatcher; None: there are none. ``user`` is who
-    writes; None: the server itself.
+    checks what the user of a request may write; None: everything. ``user`` is who writes; None: the
+    server itself.
     """
 
     store: ObjectReader

@@ -51,8 +51,8 @@ class Running:
     async def wait_for_log(self, text: str) -> None:
         """Return once the log contains a text; raise TimeoutError if it does not in time."""
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            while text not in self.read_log():
-                await asyncio.sleep(_POLL_SECONDS)  # another process has no event
+            while text not in self.read_log():  # noqa: ASYNC110 another process has no event
+                await asyncio.sleep(_POLL_SECONDS)
 
 
 OURS: Final = Controllers("ours", (*COMMAND, "controllers"))

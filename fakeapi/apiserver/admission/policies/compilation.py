@@ -69,6 +69,14 @@ class Validation:
 
 
 @dataclass(frozen=True, slots=True)
+class Mutation:
+    """A mutation of a policy; ``patch_type`` is ApplyConfiguration or JSONPatch."""
+
+    expression: PolicyExpression
+    patch_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledPolicy:
     """The expressions of a policy; ``annotations`` are those of its audit annotations.
 
@@ -79,6 +87,7 @@ class CompiledPolicy:
     variables: Mapping[str, PolicyExpression]
     validations: tuple[Validation, ...]
     annotations: tuple[PolicyExpression, ...]
+    mutations: tuple[Mutation, ...]
     fields: frozenset[str]
 
 
@@ -93,6 +102,7 @@ def compile_policy(spec: Object) -> CompiledPolicy:
     annotations = tuple(
         _expression(each, "valueExpression") for each in spec.get("auditAnnotations") or ()
     )
+    mutations = tuple(_mutation(each) for each in spec.get("mutations") or ())
     messages = (v.message_expression for v in validations if v.message_expression is not None)
     every = (
         *conditions,
@@ -100,9 +110,16 @@ def compile_policy(spec: Object) -> CompiledPolicy:
         *(v.expression for v in validations),
         *messages,
         *annotations,
+        *(mutation.expression for mutation in mutations),
     )
     fields = frozenset[str]().union(*(expression.fields for expression in every))
-    return CompiledPolicy(conditions, variables, validations, annotations, fields)
+    return CompiledPolicy(conditions, variables, validations, annotations, mutations, fields)
+
+
+def _mutation(mutation: Object) -> Mutation:
+    patch_type = mutation.get("patchType") or ""
+    name = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
+    return Mutation(_expression(mutation.get(name) or {}, "expression"), patch_type)
 
 
 def _validation(validation: Object) -> Validation:

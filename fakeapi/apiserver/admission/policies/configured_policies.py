@@ -24,7 +24,6 @@ from fakeapi.apiserver.admission.webhooks.configured_webhooks import (
 )
 from fakeapi.apiserver.admission.webhooks.rule_matcher import is_exempt, names_resource
 from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
-from fakeapi.apiserver.kinds.builtin import VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS
 from fakeapi.apiserver.kinds.structural_types import schema_of
 from fakeapi.apiserver.store.object_store import Document, Entry, Store
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError, decode_struct
@@ -74,7 +73,10 @@ class PolicyBinding:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy; ``param_kind`` is the apiVersion and kind of its parameters, if it has any."""
+    """A policy; ``param_kind`` is the apiVersion and kind of its parameters, if it has any.
+
+    ``reinvoked`` is whether a mutating policy may be called again.
+    """
 
     name: str
     fails_open: bool
@@ -82,27 +84,28 @@ class Policy:
     param_kind: tuple[str, str] | None
     program: CompiledPolicy
     bindings: tuple[PolicyBinding, ...]
+    reinvoked: bool
 
 
-class ValidatingPolicies:
-    """The validating admission policies of a store."""
+class ConfiguredPolicies:
+    """The admission policies of a store that are of one kind."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, policies: ResourceInfo, bindings: ResourceInfo) -> None:
+        self._store, self._policy_kind, self._binding_kind = store, policies, bindings
         self._read: Sequence[Policy] | None = None
         self._compiled: dict[bytes, CompiledPolicy] = {}
         self._candidates: dict[tuple[ResourceRegistry, ResourceInfo, str], Sequence[Policy]] = {}
-        for kind in (VALIDATING_POLICIES, VALIDATING_POLICY_BINDINGS):
+        for kind in (policies, bindings):
             store.listen(kind, self._forget)
 
     @property
     def any(self) -> bool:
-        """Whether there is a policy that may deny a request."""
+        """Whether there is a policy that may apply to a request."""
         return bool(self.all)
 
     @property
     def all(self) -> Sequence[Policy]:
-        """The policies that may deny a request, in the order of their names."""
+        """The policies that may apply to a request, in the order of their names."""
         if self._read is None:
             self._read = self._policies()
         return self._read
@@ -125,19 +128,19 @@ class ValidatingPolicies:
         self._candidates.clear()
 
     def _policies(self) -> Sequence[Policy]:
-        entries = self._store.entries(VALIDATING_POLICIES)
+        entries = self._store.entries(self._policy_kind)
         if not entries:
             return ()
         bindings: dict[str, list[PolicyBinding]] = {}
-        for entry in self._store.entries(VALIDATING_POLICY_BINDINGS):
-            spec = _spec(VALIDATING_POLICY_BINDINGS, entry)
+        for entry in self._store.entries(self._binding_kind):
+            spec = _spec(self._binding_kind, entry)
             if spec is not None:
                 bindings.setdefault(spec.get("policyName", ""), []).append(
                     _binding(entry.key, spec)
                 )
         found, compiled = list[Policy](), {}
         for entry in entries:
-            spec = _spec(VALIDATING_POLICIES, entry)
+            spec = _spec(self._policy_kind, entry)
             if spec is not None and (entry.key in bindings or spec.get("paramKind")):
                 policy = self._policy(entry, spec, tuple(bindings.get(entry.key, ())))
                 compiled[entry.raw] = policy.program
@@ -154,6 +157,7 @@ class ValidatingPolicies:
             param_kind=(kind.get("apiVersion", ""), kind.get("kind", "")) if kind else None,
             program=self._program(entry, spec),
             bindings=bindings,
+            reinvoked=spec.get("reinvocationPolicy") == "IfNeeded",
         )
 
     def _program(self, entry: Entry, spec: Object) -> CompiledPolicy:

@@ -1,8 +1,8 @@
-"""The dispatcher of policies for one request: denials and warnings.
+"""The dispatcher of policies for one request: mutations, denials and warnings.
 
-Every binding of every matching policy is evaluated; the first failed validation is the error of
-the request. Its reason decides the code: Forbidden 403, Unauthorized 401, RequestEntityTooLarge
-413, and 422 otherwise.
+Every binding of every matching policy is evaluated. Mutating policies change the object one after
+the other (:mod:`mutation`). The first failed validation is the error of the request; its reason
+decides the code: Forbidden 403, Unauthorized 401, RequestEntityTooLarge 413, and 422 otherwise.
 
 Source: k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,policy_decision}.go.
 """
@@ -12,18 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from fakeapi.apiserver.admission.policies.configured_policies import (
-    MatchResources,
-    Policy,
-    PolicyBinding,
-)
-from fakeapi.apiserver.admission.policies.matching import (
-    PolicyConfigurationError,
-    collect_params,
-    match,
-    param_kind,
-)
+from fakeapi.apiserver.admission.policies.configured_policies import Policy, PolicyBinding
+from fakeapi.apiserver.admission.policies.invocations import PolicyInvocation, PolicyMatcher
 from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes, VersionedObjects
+from fakeapi.apiserver.admission.webhooks.reinvocation import ReinvocationContext
 from fakeapi.apiserver.admission.webhooks.rule_matcher import WebhookInvocation
 from fakeapi.apiserver.auth.authorization import Authorizer
 from fakeapi.apiserver.kinds import ResourceInfo
@@ -39,32 +31,54 @@ _INVALID: Final = 422
 
 
 class PolicyDispatcher:
-    """Evaluates policies for one request."""
+    """Evaluates the mutating and the validating policies that may match one request."""
 
     def __init__(
         self,
-        policies: Sequence[Policy],
+        mutating: Sequence[Policy],
+        validating: Sequence[Policy],
         objects: ObjectReader,
         versioned_objects: VersionedObjects,
         authorizer: Authorizer,
     ) -> None:
-        self._policies = policies
+        self._mutating, self._validating = mutating, validating
         self._objects = objects
         self._versioned_objects = versioned_objects
         self._authorizer = authorizer
 
     @property
-    def has_policies(self) -> bool:
-        """Whether there are policies to evaluate."""
-        return bool(self._policies)
+    def may_mutate(self) -> bool:
+        """Whether there are mutating policies to evaluate."""
+        return bool(self._mutating)
+
+    @property
+    def may_deny(self) -> bool:
+        """Whether there are validating policies to evaluate."""
+        return bool(self._validating)
+
+    def mutate(
+        self, attributes: AdmissionAttributes, invoked: ReinvocationContext
+    ) -> AdmissionAttributes:
+        """Return the attributes after the mutating policies. Raise StatusError."""
+        # imports the CEL library
+        from fakeapi.apiserver.admission.policies.mutation import mutate
+
+        return mutate(
+            self._mutating,
+            attributes,
+            invoked,
+            self._objects,
+            self._versioned_objects,
+            self._authorizer,
+        )
 
     def validate(self, attributes: AdmissionAttributes, warn: Callable[[str], None]) -> None:
-        """Evaluate the policies for a request, and pass on warnings; raise StatusError."""
-        fields = frozenset[str]().union(*(policy.program.fields for policy in self._policies))
-        run = _Run(
+        """Evaluate the validating policies, and pass on warnings. Raise StatusError."""
+        fields = frozenset[str]().union(*(policy.program.fields for policy in self._validating))
+        run = _Validation(
             attributes, self._objects, self._versioned_objects, self._authorizer, warn, fields
         )
-        for policy in self._policies:
+        for policy in self._validating:
             run.apply(policy)
         run.finish()
 
@@ -82,8 +96,8 @@ class PolicyDispatcher:
         )
 
 
-class _Run:
-    """The evaluation of all policies for one request, and the first denial."""
+class _Validation:
+    """The evaluation of validating policies for one request, and the first denial."""
 
     def __init__(
         self,
@@ -100,37 +114,19 @@ class _Run:
         self._versioned_objects = versioned_objects
         self._authorizer = authorizer
         self._warn = warn
-        self._matched: dict[MatchResources, ResourceInfo | None] = {}
+        self._matcher = PolicyMatcher(attributes, objects, versioned_objects, self._report)
         self._inputs: dict[ResourceInfo, PolicyInput] = {}
         self._denial: tuple[str, str] | None = None
 
     def apply(self, policy: Policy) -> None:
         """Evaluate one policy for all its bindings."""
-        try:
-            resource = self._match(policy.match)
-            if resource is not None:
-                param_kind(policy, self._versioned_objects)
-        except PolicyConfigurationError as error:
-            self._deny_configuration(policy, f"'{policy.name}'", f"policy: {error}")
-            return
-        if resource is None:
-            return
-        for binding in policy.bindings:
-            try:
-                self._apply_binding(policy, binding, resource)
-            except PolicyConfigurationError as error:
-                self._deny_configuration(policy, _named(policy, binding), f"binding: {error}")
+        for invocation in self._matcher.invocations(policy):
+            self._evaluate(invocation)
 
-    def _match(self, resources: MatchResources) -> ResourceInfo | None:
-        """Return the resource that matches; policies with equal constraints share the result."""
-        if resources not in self._matched:
-            found = match(resources, self._attributes, self._objects, self._versioned_objects)
-            self._matched[resources] = found
-        return self._matched[resources]
-
-    def _deny_configuration(self, policy: Policy, named: str, error: str) -> None:
+    def _report(self, policy: Policy, binding: PolicyBinding | None, error: str) -> None:
         if not policy.fails_open:
-            self._deny(f"{named} denied request: failed to configure {error}")
+            named = f"'{policy.name}'" if binding is None else _named(policy, binding)
+            self._deny(f"{named} denied request: {error}")
 
     def finish(self) -> None:
         """Raise StatusError if a policy has denied the request."""
@@ -145,30 +141,19 @@ class _Run:
         error.reason, error.code = reason, _CODES.get(reason, _INVALID)
         raise error
 
-    def _apply_binding(
-        self, policy: Policy, binding: PolicyBinding, resource: ResourceInfo
-    ) -> None:
-        """Evaluate one policy for one binding; raise PolicyConfigurationError."""
-        objects, versioned_objects = self._objects, self._versioned_objects
-        attributes = self._attributes
-        if binding.match is not None and (
-            match(binding.match, attributes, objects, versioned_objects) is None
-        ):
-            return
-        namespace = attributes.namespace
-        for params in collect_params(policy, binding, namespace, objects, versioned_objects):
-            result = self._input(resource).evaluate(
-                policy.program, params, fails_open=policy.fails_open
-            )
-            for failure in result.failures:
-                if "Warn" in binding.actions:
-                    named = _named(policy, binding)
-                    self._warn(f"Validation failed for {_KIND} {named}: {failure.message}")
-                if "Deny" in binding.actions:
-                    message = f"{_named(policy, binding)} denied request: {failure.message}"
-                    self._deny(message, failure.reason)
-            for error in result.annotation_errors:
-                self._deny(f"{_named(policy, binding)} denied request: {error}")
+    def _evaluate(self, invocation: PolicyInvocation) -> None:
+        policy, binding = invocation.policy, invocation.binding
+        result = self._input(invocation.resource).evaluate(
+            policy.program, invocation.params, fails_open=policy.fails_open
+        )
+        for failure in result.failures:
+            named = _named(policy, binding)
+            if "Warn" in binding.actions:
+                self._warn(f"Validation failed for {_KIND} {named}: {failure.message}")
+            if "Deny" in binding.actions:
+                self._deny(f"{named} denied request: {failure.message}", failure.reason)
+        for error in result.annotation_errors:
+            self._deny(f"{_named(policy, binding)} denied request: {error}")
 
     def _input(self, resource: ResourceInfo) -> PolicyInput:
         found = self._inputs.get(resource)

@@ -116,9 +116,17 @@ class PolicyInput:
                 result.failures.append(Failure(str(error)))
         return result
 
-    def matches(self, policy: CompiledPolicy, *, fails_open: bool) -> bool:
+    def matches(
+        self, policy: CompiledPolicy, params: Document | None = None, *, fails_open: bool
+    ) -> bool:
         """Return whether all match conditions of a policy are true. Raise EvaluationError."""
-        return _Evaluation(self, policy, None).matches(fails_open=fails_open)
+        return _Evaluation(self, policy, params).matches(fails_open=fails_open)
+
+    def value_of_mutation(
+        self, policy: CompiledPolicy, params: Document | None, mutation: PolicyExpression
+    ) -> Any:
+        """Return the value of a mutation of a policy. Raise EvaluationError, ExpressionError."""
+        return _Evaluation(self, policy, params).value_of_mutation(mutation)
 
     def begin(self, policy: CompiledPolicy, params: Document | None) -> None:
         """Set the variables that differ between evaluations."""
@@ -308,6 +316,11 @@ class _Evaluation:
             error_text = self._annotation_error(annotation)
             if error_text and not fails_open:
                 result.annotation_errors.append(error_text)
+
+    def value_of_mutation(self, mutation: PolicyExpression) -> Any:
+        """Return the value of a mutation. Raise EvaluationError, ExpressionError."""
+        self._spend(mutation, OBJECT_BUDGET)
+        return self._value(mutation)
 
     def _annotation_error(self, annotation: PolicyExpression) -> str:
         try:

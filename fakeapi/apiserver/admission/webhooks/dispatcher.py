@@ -1,15 +1,16 @@
 """The dispatcher of admission plugins, policies and webhooks for one request, and its warnings.
 
-    admit       admission plugins, then mutating webhooks one after the other; if one has changed
-                the object, admission plugins again, and then those webhooks with
-                ``reinvocationPolicy: IfNeeded`` that were called before a later change
-    validate    admission policies, then validating webhooks, in parallel, with the object as it
+    admit       admission plugins, then mutating policies and webhooks one after the other; if one
+                has changed the object, admission plugins again, and then those policies and
+                webhooks with ``reinvocationPolicy: IfNeeded`` that were called before a later
+                change
+    validate    validating policies, then validating webhooks, in parallel, with the object as it
                 would be stored
 
 Warnings have no duplicates, and are truncated if they are too long together.
 
 Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go,
-mutating/reinvocationcontext.go, pkg/admission/reinvocation.go, pkg/endpoints/handlers
+pkg/admission/reinvocation.go, pkg/endpoints/handlers
 (fieldmanager/admission.go for the managed fields, create.go for the fields of a new object that
 webhooks receive), pkg/endpoints/filters/warning.go.
 """
@@ -18,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from dataclasses import replace
+from typing import Final, Protocol
 
 from fakeapi.apiserver.admission.webhooks.admission_review import (
     CallError,
@@ -38,6 +39,7 @@ from fakeapi.apiserver.admission.webhooks.attributes import (
 from fakeapi.apiserver.admission.webhooks.configured_webhooks import Role, Webhook
 from fakeapi.apiserver.admission.webhooks.invocation import Webhooks, request_error
 from fakeapi.apiserver.admission.webhooks.object_patches import apply_webhook_patch, decode_patch
+from fakeapi.apiserver.admission.webhooks.reinvocation import ReinvocationContext
 from fakeapi.apiserver.admission.webhooks.rule_matcher import (
     WebhookInvocation,
     invocation_of,
@@ -88,29 +90,27 @@ _SYSTEM_FIELDS: Final = (
 )
 
 
-@dataclass(slots=True)
-class _ReinvocationContext:
-    """The webhooks called since the last change (``before``), and those to call ``again``."""
-
-    before: set[Any] = field(default_factory=set)
-    again: set[Any] = field(default_factory=set)
-
-    def require_reinvocation(self) -> None:
-        """Record a change of the object: the webhooks called so far must be called again."""
-        self.again |= self.before
-        self.before.clear()
-
-
 class AdmissionExpressions(Protocol):
     """The expressions of a request: admission policies, and match conditions of webhooks."""
 
     @property
-    def has_policies(self) -> bool:
-        """Whether there are policies to evaluate."""
+    def may_mutate(self) -> bool:
+        """Whether there are mutating policies to evaluate."""
+        ...
+
+    @property
+    def may_deny(self) -> bool:
+        """Whether there are validating policies to evaluate."""
+        ...
+
+    def mutate(
+        self, attributes: AdmissionAttributes, invoked: ReinvocationContext
+    ) -> AdmissionAttributes:
+        """Return the attributes after the mutating policies. Raise StatusError."""
         ...
 
     def validate(self, attributes: AdmissionAttributes, warn: Callable[[str], None]) -> None:
-        """Evaluate the policies, and pass on warnings. Raise StatusError."""
+        """Evaluate the validating policies, and pass on warnings. Raise StatusError."""
         ...
 
     def conditions_hold(
@@ -161,7 +161,7 @@ class WebhookDispatcher:
         """
         plugins(document)
         hooks = self._webhooks_of("mutating")
-        if not hooks:
+        if not hooks and not self._expressions.may_mutate:
             return document
         if old is None:
             for name in _SYSTEM_FIELDS:
@@ -179,8 +179,8 @@ class WebhookDispatcher:
         old: Document | None,
         plugins: AdmissionPlugins,
     ) -> Document:
-        """Call mutating webhooks, and again those to reinvoke; return the resulting document."""
-        invoked = _ReinvocationContext()
+        """Call policies and webhooks, and again those to reinvoke; return the document."""
+        invoked = ReinvocationContext()
         after = self._call_mutating(hooks, kind, document, old, invoked)
         if after is None:
             return document
@@ -190,8 +190,8 @@ class WebhookDispatcher:
             invoked.require_reinvocation()
         if not invoked.again:
             return after
-        again = (webhook for webhook in hooks if webhook.key in invoked.again)  # it may grow
-        return self._call_mutating(again, kind, after, old, invoked) or after
+        invoked.is_reinvocation = True
+        return self._call_mutating(hooks, kind, after, old, invoked) or after
 
     def _restore_managed_fields(self, before: Document, after: Document) -> None:
         """Restore the managed fields, and warn, if those that webhooks return are invalid."""
@@ -206,11 +206,11 @@ class WebhookDispatcher:
     def validate(self, kind: ResourceInfo, document: Document, old: Document | None) -> None:
         """Call policies and validating webhooks. Raise StatusError, CallsPendingError."""
         hooks = self._webhooks_of("validating")
-        if hooks or self._expressions.has_policies:
+        if hooks or self._expressions.may_deny:
             self._validate(hooks, self._attributes(kind, document, old))
 
     def _validate(self, hooks: Sequence[Webhook], attributes: AdmissionAttributes) -> None:
-        if self._expressions.has_policies:
+        if self._expressions.may_deny:
             self._expressions.validate(attributes, self._warnings.append)
         if hooks:
             self._call_validating(hooks, attributes)
@@ -259,15 +259,19 @@ class WebhookDispatcher:
 
     def _call_mutating(
         self,
-        hooks: Iterable[Webhook],
+        hooks: Sequence[Webhook],
         kind: ResourceInfo,
         document: Document,
         old: Document | None,
-        invoked: _ReinvocationContext,
+        invoked: ReinvocationContext,
     ) -> Document | None:
-        """Call mutating webhooks one after the other; return the document if it has changed."""
+        """Call policies and webhooks one after the other; return the document if it has changed."""
         attributes = self._attributes(kind, document, old)
+        if self._expressions.may_mutate:
+            attributes = self._expressions.mutate(attributes, invoked)
         for webhook in hooks:
+            if not invoked.has_to_call(webhook.key):
+                continue
             after = self._call_mutating_webhook(webhook, attributes, invoked)
             if after is not None:
                 attributes = replace(attributes, object=after)
@@ -277,7 +281,7 @@ class WebhookDispatcher:
         self,
         webhook: Webhook,
         attributes: AdmissionAttributes,
-        invoked: _ReinvocationContext | None = None,
+        invoked: ReinvocationContext | None = None,
     ) -> Document | None:
         """Call one mutating webhook; return the object if it has changed."""
         invocation = self._invocation(webhook, attributes)

@@ -1,4 +1,4 @@
-"""The JSON patch of a mutating webhook, applied to the object in the webhook's version.
+"""JSON patches of mutating webhooks, applied to an object in the webhook's version.
 
 The patched object is decoded as a request body is: unknown fields are pruned, a value of another
 type is an error, defaults are applied. A patch that does not apply fails the request, whatever the
@@ -26,6 +26,14 @@ from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import StatusError, internal_error
 from fakeapi.apiserver.wire.raw_json import json_equal
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
+
+
+class PatchError(ValueError):
+    """An operation does not apply to an object; the message is upstream's."""
+
+
+class PatchTestError(PatchError):
+    """The test of a patch has failed."""
 
 
 def decode_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) -> list[Document]:
@@ -56,15 +64,26 @@ def apply_webhook_patch(
     Unchanged values may be shared with ``document``. Raise StatusError (500).
     """
     before = versioned_objects.to_version(webhook_kind, kind, document) or {}
-    after = _apply(before, operations)
-    _check_header(webhook_kind, after)
     try:
+        after = apply_operations(before, operations)
+        _check_header(webhook_kind, after)
         after = _decode(kind, webhook_kind, after, operations)
-    except StructDecodeError as error:
+    except (PatchError, StructDecodeError) as error:
         raise internal_error(str(error)) from None
+    return complete_object(versioned_objects, kind, webhook_kind, before, after)
+
+
+def complete_object(
+    versioned_objects: VersionedObjects,
+    kind: ResourceInfo,
+    patched_kind: ResourceInfo,
+    before: Document,
+    after: Document,
+) -> Document | None:
+    """Return a patched object converted to ``kind``, with defaults; None if nothing changes."""
     if json_equal(after, before):
         return None
-    result = versioned_objects.from_version(webhook_kind, kind, after)
+    result = versioned_objects.from_version(patched_kind, kind, after)
     result.setdefault("metadata", {})
     apply_defaults(kind, result, before)
     return result
@@ -141,23 +160,25 @@ def _copy_fields(target: Document, changed: Document, names: Iterable[str]) -> N
             target.pop(name, None)
 
 
-def _apply(document: Document, operations: list[Document]) -> Document:
+def apply_operations(document: Document, operations: list[Document]) -> Document:
+    """Return a patched document. Raise PatchError."""
     try:
         after = json_patch(document, operations)
     except StatusError:
         after = _apply_one_by_one(document, operations)
     if not isinstance(after, dict):
-        raise internal_error("json: cannot unmarshal into Go value of an object")
+        raise PatchError("json: cannot unmarshal into Go value of an object")
     return after
 
 
 def _apply_one_by_one(document: Any, operations: list[Document]) -> Any:
-    """Return a patched document. Raise StatusError (500) for the first operation that fails."""
+    """Return a patched document. Raise PatchError for the first operation that fails."""
     for operation in operations:
         try:
             document = json_patch(document, [operation])
         except StatusError:
-            raise internal_error(_operation_error(document, operation)) from None
+            failed = PatchTestError if operation.get("op") == "test" else PatchError
+            raise failed(_operation_error(document, operation)) from None
     return document
 
 
@@ -177,7 +198,7 @@ def _operation_error(document: Any, operation: Document) -> str:
     if name == "replace":
         return f"replace operation does not apply: doc is missing key: {path}: missing value"
     if name == "remove":
-        detail = f"unable to remove nonexistent key: {key}: missing value"
+        detail = f"Unable to remove nonexistent key: {key}: missing value"
         return f"error in remove for path: '{path}': {detail}"
     return f"error in add for path: '{path}': invalid index referenced"
 

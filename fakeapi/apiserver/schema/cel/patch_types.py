@@ -1,8 +1,8 @@
 """The types that expressions of mutations create: configurations of objects, and JSON patches.
 
-``Object`` is the type of the object of a request, ``Object.spec`` that of its field ``spec``, and so
-on. They have no schema: any field is declared, with a value of any type. A literal of one of these
-types is evaluated to a map with the name of its type as the value of
+``Object`` is the type of the object of a request, ``Object.spec`` that of its field ``spec``, and
+so on. They have no schema: any field is declared, with a value of any type. A literal of one of
+these types is evaluated to a map with the name of its type as the value of
 :data:`~fakeapi.apiserver.schema.cel.macros.TYPE_KEY`.
 
 Source: k8s.io/apiserver/pkg/cel/mutation.

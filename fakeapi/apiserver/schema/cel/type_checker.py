@@ -35,8 +35,8 @@ from fakeapi.apiserver.schema.cel.cel_types import (
 from fakeapi.apiserver.schema.cel.expression_parser import parse
 from fakeapi.apiserver.schema.cel.function_declarations import Overload, function_declarations
 from fakeapi.apiserver.schema.cel.literal_validation import literal_errors
-from fakeapi.apiserver.schema.cel.source_errors import SourceError, format_errors
 from fakeapi.apiserver.schema.cel.patch_types import ESCAPE_KEY, NO_MESSAGE, OBJECT
+from fakeapi.apiserver.schema.cel.source_errors import SourceError, format_errors
 from fakeapi.apiserver.schema.cel.syntax_tree import (
     Call,
     Comprehension,

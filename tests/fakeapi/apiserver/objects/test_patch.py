@@ -53,6 +53,7 @@ def test_merge_patch(target: Any, patch: Any, result: Any) -> None:
         ([], {"a": {"b": [1]}}),
         ([{"op": "add", "path": "/a/b/-", "value": 2}], {"a": {"b": [1, 2]}}),
         ([{"op": "replace", "path": "/a", "value": 0}], {"a": 0}),
+        ([{"op": "replace", "path": "/b~1", "value": 0}], {"a": {"b": [1]}, "b/": 0}),
         ([{"op": "remove", "path": "/a/b/0"}], {"a": {"b": []}}),
         ([{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": [1]}, "c": {"b": [1]}}),
         ([{"op": "move", "from": "/a/b", "path": "/d"}], {"a": {}, "d": [1]}),

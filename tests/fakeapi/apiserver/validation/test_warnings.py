@@ -9,8 +9,7 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.validation.warnings import WITHOUT_EFFECT
-from tests.fakeapi.admission_policies import BINDINGS, binding, matching
-from tests.fakeapi.admission_webhooks import GROUP
+from tests.fakeapi.admission_policies import BINDINGS, binding
 from tests.fakeapi.api_requests import APPLY, MAPS, NAMESPACES, named, send
 
 NETWORK = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
@@ -24,14 +23,6 @@ SERVICE = {
         "version": "v1",
         "groupPriorityMinimum": 1,
         "versionPriority": 1,
-    },
-}
-MUTATING = {
-    "metadata": {"name": "a"},
-    "spec": {
-        "matchConstraints": matching(),
-        "reinvocationPolicy": "Never",
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
     },
 }
 
@@ -54,12 +45,6 @@ def labelled(labels: dict[str, str]) -> dict[str, Any]:
         (NAMESPACES, labelled({}), []),
         (NAMESPACES, labelled(ENFORCE), ["Namespace with labels pod-security.kubernetes.io/*"]),
         (NETWORK, {"metadata": {"name": "a"}, "spec": {"podSelector": {}}}, ["NetworkPolicy"]),
-        (f"{GROUP}/mutatingadmissionpolicies", MUTATING, ["MutatingAdmissionPolicy"]),
-        (
-            f"{GROUP}/mutatingadmissionpolicybindings",
-            {"metadata": {"name": "a"}, "spec": {"policyName": "a"}},
-            ["MutatingAdmissionPolicyBinding"],
-        ),
         (
             BINDINGS,
             binding("a", "Audit"),

@@ -18,7 +18,7 @@ from tests.builders.definitions import (
 )
 from tests.fakeapi.admission_webhooks import Recorder, add, answering, patching, rule
 from tests.fakeapi.api_requests import Ask
-from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
+from tests.fakeapi.apiserver.admission.conftest import Configure
 from tests.fakeapi.apiserver.schema.crds.webhooks import converted, renamed
 
 WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")

@@ -25,7 +25,7 @@ from tests.fakeapi.admission_webhooks import (
     webhook,
 )
 from tests.fakeapi.api_requests import MAPS, Ask, named, send
-from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
+from tests.fakeapi.apiserver.admission.conftest import Configure
 
 ROLES = pytest.mark.parametrize("role", ["mutating", "validating"])
 MAP = {"metadata": {"name": "m"}}

@@ -12,7 +12,7 @@ from fakeapi.apiserver.endpoints import Api
 from tests.builders import manifest, pod_request
 from tests.fakeapi.admission_webhooks import Recorder, Review, add, answered, answering, patching
 from tests.fakeapi.api_requests import APPLY, MAPS, PODS, Ask, send
-from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
+from tests.fakeapi.apiserver.admission.conftest import Configure
 
 POD = pod_request()
 MAP = {"metadata": {"name": "m"}, "data": {"a": "1"}}
@@ -94,13 +94,13 @@ PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
         [add("/spec/a/b", 1)],
         'add operation does not apply: doc is missing path: "/spec/a/b": missing value',
     ),
-    "nothing to replace": (
-        [{"op": "replace", "path": "/data/z", "value": "1"}],
-        "replace operation does not apply: doc is missing key: /data/z: missing value",
+    "no list to replace in": (
+        [{"op": "replace", "path": "/items/0", "value": "1"}],
+        "replace operation does not apply: doc is missing path: /items/0: missing value",
     ),
     "nothing to remove": (
         [{"op": "remove", "path": "/data/z"}],
-        "error in remove for path: '/data/z': unable to remove nonexistent key: z: missing value",
+        "error in remove for path: '/data/z': Unable to remove nonexistent key: z: missing value",
     ),
     "nothing to move": (
         [{"op": "move", "from": "/data/y", "path": "/data/z"}],

@@ -141,10 +141,16 @@ def copied(
 def patched_copy(
     kind: ResourceInfo, document: Document, operations: list[Document]
 ) -> Document | None:
-    """Return a copy patched by jsonpatch; None if the patch does not apply."""
+    """Return a copy patched by jsonpatch; None if the patch does not apply.
+
+    In a map, a replacement is an addition, also if the member is missing.
+    """
     after: Any = {**HEADERS[kind], **deepcopy(document)}
+    added = [{**o, "op": "add"} if o["path"][-1] != "-" else o for o in operations]
     try:
-        after = jsonpatch.JsonPatch(deepcopy(operations)).apply(after)
+        for operation, addition in zip(deepcopy(operations), deepcopy(added), strict=True):
+            applied = addition if operation["op"] == "replace" else operation
+            after = jsonpatch.JsonPatch([applied]).apply(after)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError):
         return None
     header = {name: after.get(name) for name in ("kind", "apiVersion")}

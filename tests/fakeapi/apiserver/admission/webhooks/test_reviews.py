@@ -11,7 +11,7 @@ from fakeapi.apiserver.wire.http_messages import User
 from tests.builders import Document, controller_spec, pod_request
 from tests.fakeapi.admission_webhooks import add, answered, answering, patching
 from tests.fakeapi.api_requests import ACCOUNTS, DEPLOYMENTS, MAPS, PODS, Ask, send
-from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
+from tests.fakeapi.apiserver.admission.conftest import Configure
 
 MAP = {"metadata": {"name": "m"}, "data": {"a": "1"}}
 POD = pod_request()

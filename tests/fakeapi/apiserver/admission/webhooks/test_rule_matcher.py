@@ -10,7 +10,7 @@ from fakeapi.apiserver.endpoints import Api
 from tests.builders import event_json, manifest
 from tests.fakeapi.admission_webhooks import CONFIGURATIONS, Recorder, configuration, rule, webhook
 from tests.fakeapi.api_requests import MAPS, NAMESPACES, NODES, Ask
-from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
+from tests.fakeapi.apiserver.admission.conftest import Configure
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
