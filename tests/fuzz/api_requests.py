@@ -36,6 +36,7 @@ from tests.fakeapi.api_requests import (
     YAML,
 )
 from tests.fakeapi.apiserver.manual_clock import ManualClock
+from tests.fuzz.admission_policies import RESOURCES, random_policies
 from tests.fuzz.kind import FailedError, Kind
 from tests.fuzz.mutation import TEXTS, encode_document, mutate_bytes, mutate_document, pick
 from tests.fuzz.schemas import random_custom_value, random_definition
@@ -176,6 +177,9 @@ UPSTREAM_500: Final = (
     "failed to create typed patch object",
     '"message":"target.',
     '"message":"[target.',
+    "Internal error occurred: json: cannot unmarshal",
+    "Internal error occurred: no kind ",
+    "Internal error occurred: strict decoding error",
 )
 """Where kube-apiserver answers 500, too."""
 _ACCEPTS: Final = ("", JSON, YAML, PROTOBUF, TABLE, PARTIAL, f"{TABLE},{JSON}", "*/*", "text/html")
@@ -208,9 +212,19 @@ _PLACES: Final = (
 
 
 def generate(rng: Random) -> bytes:
-    """Return requests: a definition and objects of it, or requests for built-in kinds."""
-    requests = _custom_requests(rng) if rng.random() < 0.4 else _builtin_requests(rng)
-    return json.dumps(requests).encode()
+    """Return requests: a definition or policies with objects, or requests for built-in kinds."""
+    makers = (_custom_requests, _policy_requests, _builtin_requests, _builtin_requests)
+    return json.dumps(pick(rng, makers)(rng)).encode()
+
+
+def _policy_requests(rng: Random) -> list[Any]:
+    requests = [_request("POST", *each) for each in random_policies(rng)]
+    objects = [each for each in OBJECTS if each[0].endswith(RESOURCES)]
+    for path, document in (pick(rng, objects) for _ in range(3)):
+        changed = mutate_document(rng, document) if rng.random() < 0.3 else document
+        requests.append(_request("POST", path, changed))
+        requests.append(_request("PATCH", f"{path}/a", {"data": {"b": "c"}}, "", MERGE))
+    return requests
 
 
 def _custom_requests(rng: Random) -> list[Any]:

@@ -42,10 +42,10 @@ def compile_natively(source: str, functions: frozenset[str]) -> Evaluation | Non
 
     ``functions`` are those that the scope of an evaluation has.
     """
-    root, errors = parse(source)
     try:
+        root, errors = parse(source)
         return None if errors else _Compiler(functions).compile_value(root, {})
-    except NotNativeError:
+    except (NotNativeError, RecursionError):
         return None
 
 

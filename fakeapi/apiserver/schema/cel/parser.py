@@ -46,6 +46,8 @@ MACROS: Final = TWO_VARIABLE_MACROS | {"filter", "map"}
 _MAX_CODE_POINTS: Final = 100_000
 _MAX_DEPTH: Final = 250
 _MAX_OPTIONAL: Final = 50
+_MAX_OPERATORS: Final = 5_000
+_PUNCTUATION: Final = ("(", ")", "]", "{", "}", ",", ":")
 _OPENING: Final = {"(": ")", "[": "]", "{": "}", "[?": "]"}
 
 
@@ -90,22 +92,26 @@ def closing_index(tokens: Sequence[Token], start: int) -> int:
 def limit_error(expression: str) -> str | None:
     """Return the error of an expression that is too large; None if it is not.
 
-    The first two limits are cel-go's (parser/options.go). The third is needed here only: each
-    optional selection is expanded by reading the whole expression.
+    The first two limits are cel-go's (parser/options.go). The others are needed here only: each
+    optional selection is expanded by reading the whole expression, and the library evaluates
+    operators in a row by recursion, up to the end of the process.
     """
     if len(expression) > _MAX_CODE_POINTS:
         size = f"size: {len(expression)}, limit {_MAX_CODE_POINTS}"
         return f"expression code point size exceeds limit: {size}"
-    depth = deepest = optional = 0
+    depth = deepest = optional = operators = 0
     for token in tokenize(expression):
         if token.kind == "mark":
             depth += (token.text in _OPENING) - (token.text in _OPENING.values())
             optional += token.text in (".?", "[?")
+            operators += token.text not in _PUNCTUATION
         deepest = max(deepest, depth)
     if deepest > _MAX_DEPTH:
         return f"expression recursion limit exceeded: {_MAX_DEPTH}"
     if optional > _MAX_OPTIONAL:
         return f"more than {_MAX_OPTIONAL} optional selections are not supported"
+    if operators > _MAX_OPERATORS:
+        return f"more than {_MAX_OPERATORS} operators are not supported"
     return None
 
 

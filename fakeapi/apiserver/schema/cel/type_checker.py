@@ -80,6 +80,13 @@ class CheckedExpression:
 
 def check(source: str, variables: Mapping[str, CelType]) -> CheckedExpression | str:
     """Return a checked expression, or the report of its errors; its syntax must be valid."""
+    try:
+        return _check(source, variables)
+    except RecursionError:
+        return "ERROR: <input>:-1:0: expression recursion limit exceeded"
+
+
+def _check(source: str, variables: Mapping[str, CelType]) -> CheckedExpression | str:
     root, errors = parse(source)
     if errors:
         return format_errors(source, errors)

@@ -72,6 +72,7 @@ NATIVE_ERRORS: Final = (
     ArithmeticError,
     AttributeError,
     LookupError,
+    RecursionError,
     TypeError,
     ValueError,
 )

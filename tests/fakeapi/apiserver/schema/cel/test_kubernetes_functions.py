@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fakeapi.apiserver.schema.cel.cel_types import DYN
 from fakeapi.apiserver.schema.cel.compilation import ExpressionError, compile_expression
+from fakeapi.apiserver.schema.cel.type_checker import check
 
 
 @pytest.mark.parametrize(
@@ -79,10 +81,36 @@ def test_an_invalid_argument_is_an_error(expression: str) -> None:
         ("(" * 251 + "1" + ")" * 251, "expression recursion limit exceeded: 250"),
         (" || ".join(["self.?a"] * 51), "more than 50 optional selections are not supported"),
         ("[1].all(x, " * 5_000 + "true" + ")" * 5_000, "expression recursion limit exceeded: 250"),
+        ("1" + "+1" * 49_000, "more than 5000 operators are not supported"),
     ],
-    ids=["size", "depth", "optional selections", "macros"],
+    ids=["size", "depth", "optional selections", "macros", "operators"],
 )
 def test_an_expression_that_is_too_large_is_refused(expression: str, message: str) -> None:
     with pytest.raises(ExpressionError) as refused:
         compile_expression(expression)
     assert str(refused.value) == f"compilation failed: ERROR: <input>:-1:0: {message}"
+
+
+DEEP = (
+    "1" + "+1" * 4_000 + " == 4001",
+    " || ".join(["false"] * 4_000) + " || true",
+    "self" + ".a" * 4_000,
+    "[1]" + "[0]" * 2_000,
+    "(" * 90 + "true" + ")" * 90,
+    "!(" * 40 + "true" + ")" * 40,
+    "[[1].map(x, " * 20 + "x" + ")]" * 20,
+)
+
+
+@pytest.mark.parametrize("expression", DEEP, ids=range(len(DEEP)))
+def test_a_deep_expression_is_checked_or_refused(expression: str) -> None:
+    checked = check(expression, {"self": DYN})
+    assert not isinstance(checked, str) or "recursion limit" in checked
+
+
+@pytest.mark.parametrize("expression", DEEP, ids=range(len(DEEP)))
+def test_a_deep_expression_is_evaluated_or_fails(expression: str) -> None:
+    try:
+        compile_expression(expression).evaluate({"self": {}})
+    except ExpressionError:
+        return
