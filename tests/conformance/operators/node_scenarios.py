@@ -9,7 +9,9 @@ from tests.builders import Document, manifest
 from tests.conformance.clusters.watched_cluster import WatchedCluster
 from tests.conformance.operators.objects import containers, has_condition, in_namespace
 
-_SILENCE: Final = {"stages": [{"after": 2, "silent": True}, {"after": 25, "silent": False}]}
+_SILENCE: Final = {"stages": [{"after": 2, "silent": True}, {"after": 40, "silent": False}]}
+"""Longer than until the node is tainted, also if faults delay that."""
+
 _APART: Final = {"key": "apart", "effect": "NoSchedule", "value": "yes"}
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 
