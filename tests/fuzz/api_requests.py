@@ -175,8 +175,8 @@ _QUERIES: Final = (
 )
 UPSTREAM_500: Final = (
     "failed to create typed patch object",
-    '"message":"target.',
-    '"message":"[target.',
+    "target.kind: ",
+    "target.name: ",
     "Internal error occurred: json: cannot unmarshal",
     "Internal error occurred: no kind ",
     "Internal error occurred: strict decoding error",

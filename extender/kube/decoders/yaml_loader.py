@@ -4,19 +4,23 @@ An alias repeats a part of the document, and that part may hold aliases as well.
 can stand for billions of values, and merge keys (``<<``) copy them already while the document is
 built. Documents are built recursively in C, so that deep nesting would end the process. Therefore
 the events of the parser are measured first. Go's YAML decoder, which Kubernetes uses, has bounds
-for the same reasons.
+for the same reasons. A scalar that its tag does not fit, such as a number of thousands of digits,
+is an error of its line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import yaml
+from yaml.constructor import SafeConstructor
 from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
 
 MAX_ALIASED_NODES: Final = 100_000
 """The number of nodes that the aliases of a file may stand for, all together."""
 MAX_DEPTH: Final = 500
+_BEYOND_64_BITS: Final = 2**64
 
 
 class BoundedLoader(yaml.CSafeLoader):
@@ -27,6 +31,27 @@ class BoundedLoader(yaml.CSafeLoader):
         for event in yaml.parse(stream, Loader=yaml.CSafeLoader):
             measure.add(event)
         super().__init__(stream)
+
+
+def _construct(tag: str) -> Callable[[BoundedLoader, yaml.Node], object]:
+    construct = SafeConstructor.yaml_constructors[tag]
+
+    def construct_or_refuse(loader: BoundedLoader, node: yaml.Node) -> object:
+        try:
+            found = construct(loader, node)
+            is_large = isinstance(found, int) and abs(found) >= _BEYOND_64_BITS
+            return float(found) if is_large else found  # as in Go
+        except (ArithmeticError, AttributeError, LookupError, ValueError):
+            name = tag.rpartition(":")[2]
+            raise _error(f"a value that is no {name}", node) from None
+
+    return construct_or_refuse
+
+
+for _tag in ("bool", "float", "int", "timestamp"):
+    BoundedLoader.add_constructor(
+        f"tag:yaml.org,2002:{_tag}", _construct(f"tag:yaml.org,2002:{_tag}")
+    )
 
 
 def load_document(text: str | bytes) -> Any:
@@ -73,6 +98,6 @@ class _Measure:
             self._anchored[anchor] = size
 
 
-def _error(problem: str, event: yaml.Event) -> yaml.YAMLError:
-    line = "" if event.start_mark is None else f" in line {event.start_mark.line + 1}"
+def _error(problem: str, place: yaml.Event | yaml.Node) -> yaml.YAMLError:
+    line = "" if place.start_mark is None else f" in line {place.start_mark.line + 1}"
     return yaml.YAMLError(f"{problem}{line}")

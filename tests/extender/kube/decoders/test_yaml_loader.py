@@ -120,3 +120,28 @@ def test_aliases_within_the_bound_are_read(tmp_path: Path) -> None:
 def test_a_document_without_aliases_may_be_of_any_size() -> None:
     numbers = list(range(2 * MAX_ALIASED_NODES))
     assert load_document(yaml.dump(numbers, Dumper=yaml.CSafeDumper)) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: " + "1" * 5_000, "a value that is no int in line 1"),
+        ("a: 0x" + "f" * 5_000, "a value that is no int in line 1"),
+        ("a:\n  2026-02-31\n", "a value that is no timestamp in line 2"),
+        ("a: !!float x", "a value that is no float in line 1"),
+        ("a: !!bool x", "a value that is no bool in line 1"),
+    ],
+    ids=["digits", "hexadecimal digits", "day", "float", "bool"],
+)
+def test_a_scalar_that_its_tag_does_not_fit_is_refused_with_its_line(
+    text: str, problem: str
+) -> None:
+    with pytest.raises(yaml.YAMLError) as refused:
+        load_document(text)
+    assert str(refused.value) == problem
+
+
+def test_a_number_beyond_64_bits_is_a_float_as_in_go() -> None:
+    assert load_document("a: 123456789012345678901234567890") == {
+        "a": 123456789012345678901234567890.0
+    }
