@@ -21,7 +21,11 @@ from tests.builders.definitions import (
     record,
     version,
 )
-from tests.fakeapi.apiserver.transcripts.mutation_expressions import OF_CONFIGURATIONS, OF_PATCHES
+from tests.fakeapi.apiserver.transcripts.admission_expressions import (
+    OF_ADMISSION,
+    OF_CONFIGURATIONS,
+    OF_PATCHES,
+)
 from tests.fakeapi.apiserver.transcripts.steps import MUTATING_POLICIES, Step, post
 
 Case = tuple[str, Step]
@@ -242,41 +246,6 @@ OF_SELF = (
     "object.a == 1",
     "[self.size] == self.name",
     "self.size == null || self.inner == null",
-)
-
-OF_ADMISSION = (
-    "object.spec.replicas > 'a'",
-    "object.a + 1 == 'a'",
-    "object",
-    "has(object.a) ? object.a : 'a'",
-    "oldObject == null || oldObject.a == object.a",
-    "object.spec.containers.all(c, c.name + 1 == 'a')",
-    "object.spec.containers.all(c, c.image)",
-    "object.spec.containers.map(c, c.image)",
-    "request.name == 1",
-    "request.nam == 'a'",
-    "request.userInfo.groups.exists(g, g == 1)",
-    "request.userInfo.extra.a == 1",
-    "request.kind.group == request.resource",
-    "request.object == 1",
-    "request.options.a == 1",
-    "request.dryRun == 'a'",
-    "request.requestSubResource == '' && request.subResource == 1",
-    "namespaceObject.metadata.labels.a == 1",
-    "namespaceObject.metadata.uid == 'a'",
-    "namespaceObject.metadata.creationTimestamp == 'a'",
-    "namespaceObject.status.conditions.all(c, c.type == 1)",
-    "namespaceObject.spec.finalizers == 'a'",
-    "params.a == 1",
-    "variables.a == 1",
-    "authorizer.serviceAccount('a', 'b').group('apps').resource('a').check('get').reason() == 1",
-    "authorizer.requestResource.name('a').fieldSelector(1).check('get').allowed()",
-    "authorizer.allowed()",
-    "authorizer == 1",
-    "authorizer.foo",
-    "self.a == 1",
-    "jsonpatch.escapeKey('a') == 'a'",
-    "Object{} == Object{}",
 )
 
 
