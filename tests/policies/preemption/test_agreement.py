@@ -353,7 +353,10 @@ def test_node_affinity_and_node_names(
 def test_pods_that_columns_cannot_represent(
     cluster: Cluster, release: Release, data: st.DataObject
 ) -> None:
-    """Draw amounts beyond 64 bits, and UIDs and host ports that pods of a node share."""
+    """Draw amounts beyond 64 bits, and UIDs and host ports that pods of a node share.
+
+    The preemptor has a UID of its own: a pod that is on a node preempts nobody.
+    """
 
     def distorted(pod: Pod) -> Pod:
         amount = data.draw(st.sampled_from([0, 0, 2**52 + 1, 2**70, -(2**70), -1]))
@@ -364,4 +367,5 @@ def test_pods_that_columns_cannot_represent(
     rules = SchedulerRules(release)
     pods = tuple(distorted(pod) for pod in cluster.pods)
     odd = replace(cluster, pods=pods)
-    agree(rules, distorted(cluster.preemptor), odd.snapshot)
+    preemptor = replace(distorted(cluster.preemptor), uid=cluster.preemptor.uid)
+    agree(rules, preemptor, odd.snapshot)
