@@ -20,7 +20,6 @@ from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, No
 MAX_ALIASED_NODES: Final = 100_000
 """The number of nodes that the aliases of a file may stand for, all together."""
 MAX_DEPTH: Final = 500
-_BEYOND_64_BITS: Final = 2**64
 
 
 class BoundedLoader(yaml.CSafeLoader):
@@ -39,8 +38,9 @@ def _construct(tag: str) -> Callable[[BoundedLoader, yaml.Node], object]:
     def construct_or_refuse(loader: BoundedLoader, node: yaml.Node) -> object:
         try:
             found = construct(loader, node)
-            is_large = isinstance(found, int) and abs(found) >= _BEYOND_64_BITS
-            return float(found) if is_large else found  # as in Go
+            if isinstance(found, int):
+                str(found)  # Python does not print thousands of digits
+            return found
         except (ArithmeticError, AttributeError, LookupError, ValueError):
             name = tag.rpartition(":")[2]
             raise _error(f"a value that is no {name}", node) from None

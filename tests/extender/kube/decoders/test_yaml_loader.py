@@ -139,9 +139,3 @@ def test_a_scalar_that_its_tag_does_not_fit_is_refused_with_its_line(
     with pytest.raises(yaml.YAMLError) as refused:
         load_document(text)
     assert str(refused.value) == problem
-
-
-def test_a_number_beyond_64_bits_is_a_float_as_in_go() -> None:
-    assert load_document("a: 123456789012345678901234567890") == {
-        "a": 123456789012345678901234567890.0
-    }
