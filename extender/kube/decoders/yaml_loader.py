@@ -40,10 +40,10 @@ def _construct(tag: str) -> Callable[[BoundedLoader, yaml.Node], object]:
             found = construct(loader, node)
             if isinstance(found, int):
                 str(found)  # Python does not print thousands of digits
-            return found
         except (ArithmeticError, AttributeError, LookupError, ValueError):
             name = tag.rpartition(":")[2]
             raise _error(f"a value that is no {name}", node) from None
+        return found
 
     return construct_or_refuse
 

@@ -355,7 +355,7 @@ def test_pods_that_columns_cannot_represent(
 ) -> None:
     """Draw amounts beyond 64 bits, and UIDs and host ports that pods of a node share.
 
-    The preemptor has a UID of its own: a pod that is on a node preempts nobody.
+    The preemptor has a UID of its own: a pod that is on a node does not preempt.
     """
 
     def distorted(pod: Pod) -> Pod:
