@@ -18,7 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -52,11 +52,7 @@ def program(name: str) -> Path:
     Raises NoGoError or BuildError.
     """
     path = user_cache() / "conformance" / _fingerprint(name) / name
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with alone(path.with_name(f"{path.name}.lock")):
-            if not path.exists():
-                _build(name, path)
+    build_once(path, lambda: _build(name, path))
     return path
 
 
@@ -110,8 +106,18 @@ def suite_program(package: str) -> str:
     return f"{package.replace('/', '_')}.test"
 
 
+def build_once(target: Path, build: Callable[[], None]) -> None:
+    """Build what is not there, in one process at a time."""
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(target.with_name(f"{target.name}.lock")):
+        if not target.exists():
+            build()
+
+
 @contextmanager
-def alone(lock: Path) -> Iterator[None]:
+def _alone(lock: Path) -> Iterator[None]:
     """Let one process at a time build: several test runners may want the same program."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from tests.conformance.build import BuildError, alone, user_cache
+from tests.conformance.build import BuildError, build_once, user_cache
 
 SOURCES: Final = Path(__file__).parent
 
@@ -71,11 +71,7 @@ def built(language: str) -> Path:
     Raises NoToolError or BuildError.
     """
     target = user_cache() / "operators" / f"{language}-{_fingerprint(language)}"
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with alone(target.with_name(f"{language}.lock")):
-            if not target.exists():
-                _build(language, target)
+    build_once(target, lambda: _build(language, target))
     return target
 
 
