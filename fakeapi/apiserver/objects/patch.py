@@ -186,15 +186,15 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
             copied += len(orjson.dumps(source))
             if copied > MAX_COPIED_BYTES:
                 raise _too_large(f"copy operations may copy {MAX_COPIED_BYTES} bytes at most")
-        name = operation.get("op")
-        if name in ("replace", "test") and _is_missing_member(document, operation):
-            if name == "test" and operation.get("value") is None:
-                continue
-            operation = {**operation, "op": "add"} if name == "replace" else operation
+        name, value = operation.get("op"), operation.get("value")
+        if name == "test" and value is None and _is_missing_member(document, operation):
+            continue
         changed = _set_member(document, operation)
         if changed is None:
             if not ours:
                 document, ours = orjson.loads(orjson.dumps(document)), True
+            if name == "replace" and _is_missing_member(document, operation):
+                operation = {**operation, "op": "add"}
             changed = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
         document = changed
     check_depth(document)  # operations may nest deeper than any body: raises a TypeError
@@ -227,7 +227,7 @@ def _set_member(document: Any, operation: Mapping[str, Any]) -> Document | None:
     for step in steps[:-1]:
         maps.append(maps[-1].get(step) if isinstance(maps[-1], dict) else None)
     last = maps[-1]
-    if not isinstance(last, dict) or (operation["op"] == "replace" and steps[-1] not in last):
+    if not isinstance(last, dict):
         return None
     changed: Document = {**last, steps[-1]: operation["value"]}
     for place, step in zip(reversed(maps[:-1]), reversed(steps[:-1]), strict=True):
