@@ -48,10 +48,8 @@ def _construct(tag: str) -> Callable[[BoundedLoader, yaml.Node], object]:
     return construct_or_refuse
 
 
-for _tag in ("bool", "float", "int", "timestamp"):
-    BoundedLoader.add_constructor(
-        f"tag:yaml.org,2002:{_tag}", _construct(f"tag:yaml.org,2002:{_tag}")
-    )
+for _tag in (f"tag:yaml.org,2002:{_name}" for _name in ("bool", "float", "int", "timestamp")):
+    BoundedLoader.add_constructor(_tag, _construct(_tag))
 
 
 def load_document(text: str | bytes) -> Any:

@@ -18,12 +18,7 @@ Sources: sigs.k8s.io/structured-merge-diff v6, k8s.io/apimachinery/pkg/util/mana
 
 from __future__ import annotations
 
-from fakeapi.apiserver.managedfields.apply import (
-    AppliedConfiguration,
-    apply,
-    conversion_failure,
-    merge_configuration,
-)
+from fakeapi.apiserver.managedfields.apply import AppliedConfiguration, apply, conversion_failure
 from fakeapi.apiserver.managedfields.scale import ReplicasOwners
 from fakeapi.apiserver.managedfields.update import FieldManager, track_create, track_update
 
@@ -33,7 +28,6 @@ __all__ = [
     "ReplicasOwners",
     "apply",
     "conversion_failure",
-    "merge_configuration",
     "track_create",
     "track_update",
 ]

@@ -15,7 +15,7 @@ skipnonapplied.go).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -64,6 +64,12 @@ _NUMERIC: Final = ("integer", "number")
 def validation_errors(shape: Type, config: Mapping[str, Any]) -> list[str]:
     """Return the messages of all errors of a configuration, each with its path."""
     return [f"{path}: {detail}" if path else detail for path, detail in _validate(shape, config)]
+
+
+def list_errors(shape: Type, config: Mapping[str, Any]) -> str:
+    """Return all errors of a configuration as one text; "" if there are none."""
+    found = validation_errors(shape, config)
+    return found[0] if len(found) == 1 else "\n  ".join(("errors:", *found)) if found else ""
 
 
 PathErrors = Iterator[tuple[str, str]]
@@ -173,28 +179,6 @@ def apply(
     return merged
 
 
-def merge_configuration(
-    kind: ResourceInfo,
-    live: Mapping[str, Any],
-    config: Mapping[str, Any],
-    check: Callable[[Type, Mapping[str, Any]], None],
-) -> dict[str, Any]:
-    """Return the object after a configuration without owners, which ``check`` may refuse.
-
-    Raise ValueError if the configuration does not match the kind's type.
-    """
-    shape = schema_of(kind)
-    if found := validation_errors(shape, config):
-        raise ValueError(f"failed to convert patch object to typed object: {_listed(found)}")
-    check(shape, config)
-    merged: dict[str, Any] = without_nulls(merge(shape, live, config))
-    return merged
-
-
-def _listed(errors: Sequence[str]) -> str:
-    return errors[0] if len(errors) == 1 else "\n  ".join(("errors:", *errors))
-
-
 def check_configuration(kind: ResourceInfo, config: Mapping[str, Any]) -> None:
     """Raise StatusError (400, 500) if an applied configuration is invalid."""
     header = (config.get("apiVersion"), config.get("kind"))
@@ -205,10 +189,10 @@ def check_configuration(kind: ResourceInfo, config: Mapping[str, Any]) -> None:
         )
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    found = validation_errors(schema_of(kind), config)
-    if found:
+    listed = list_errors(schema_of(kind), config)
+    if listed:
         named = f"({_named(config)}; {_go_kind(kind)})"
-        raise StatusError(500, "", f"failed to create typed patch object {named}: {_listed(found)}")
+        raise StatusError(500, "", f"failed to create typed patch object {named}: {listed}")
 
 
 def conversion_failure(kind: ResourceInfo, config: Mapping[str, Any], detail: str) -> StatusError:

@@ -9,14 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fakeapi.apiserver.schema.cel.cel_types import CelType, list_of
-from fakeapi.apiserver.schema.cel.patch_types import JSON_PATCH, OBJECT, PATCH_TYPES
+from fakeapi.apiserver.schema.cel.patch_types import (
+    EXPRESSION_FIELDS,
+    JSON_PATCH,
+    OBJECT,
+    PATCH_TYPES,
+)
 from fakeapi.apiserver.validation.admission_expressions import expression_causes
 from fakeapi.apiserver.validation.policy_expressions import PolicyVariables
 from fakeapi.apiserver.wire.errors import Cause, invalid_value, required, unsupported_value
 
 Object = Mapping[str, Any]
 
-_FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _RESULTS: Final[Mapping[str, CelType]] = {
     "ApplyConfiguration": OBJECT,
     "JSONPatch": list_of(JSON_PATCH),
@@ -42,10 +46,10 @@ def _mutation_errors(
     if not patch_type:
         yield required(f"{path}.patchType")
         return
-    if patch_type not in _FIELDS:
-        yield unsupported_value(f"{path}.patchType", patch_type, tuple(_FIELDS))
+    if patch_type not in EXPRESSION_FIELDS:
+        yield unsupported_value(f"{path}.patchType", patch_type, tuple(EXPRESSION_FIELDS))
         return
-    used = _FIELDS[patch_type]
+    used = EXPRESSION_FIELDS[patch_type]
     if mutation.get(used) is None:
         yield required(f"{path}.{used}", f"must be specified when patchType is {patch_type}")
     else:
@@ -55,7 +59,7 @@ def _mutation_errors(
             yield from expression_causes(source, variables, (_RESULTS[patch_type],), where)
         else:
             yield required(where)
-    for other in _FIELDS.values():
+    for other in EXPRESSION_FIELDS.values():
         if other != used and mutation.get(other) is not None:
             detail = f"must not be specified when patchType is {patch_type}"
             yield invalid_value(f"{path}.{other}", f"{{{other}}}", detail)

@@ -33,6 +33,7 @@ from fakeapi.apiserver.schema.cel.parser import (
     token_at,
     tokenize,
 )
+from fakeapi.apiserver.schema.cel.patch_types import EXPRESSION_FIELDS
 
 Object = Mapping[str, Any]
 
@@ -118,8 +119,8 @@ def compile_policy(spec: Object) -> CompiledPolicy:
 
 def _mutation(mutation: Object) -> Mutation:
     patch_type = mutation.get("patchType") or ""
-    name = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
-    return Mutation(_expression(mutation.get(name) or {}, "expression"), patch_type)
+    holder = mutation.get(EXPRESSION_FIELDS.get(patch_type, "")) or {}
+    return Mutation(_expression(holder, "expression"), patch_type)
 
 
 def _validation(validation: Object) -> Validation:

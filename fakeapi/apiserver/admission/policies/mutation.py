@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fakeapi.apiserver.admission.policies.compilation import Mutation
 from fakeapi.apiserver.admission.policies.configured_policies import Policy, PolicyBinding
 from fakeapi.apiserver.admission.policies.evaluation import EvaluationError, PolicyInput
 from fakeapi.apiserver.admission.policies.invocations import PolicyInvocation, PolicyMatcher
@@ -80,11 +79,10 @@ class _Mutation:
         self, invocation: PolicyInvocation, attributes: AdmissionAttributes
     ) -> AdmissionAttributes:
         """Return the attributes after the mutations of one invocation."""
-        policy, before = invocation.policy, attributes.object
+        policy, params, before = invocation.policy, invocation.params, attributes.object
+        given = self._input(invocation, attributes)
         try:
-            holds = self._input(invocation, attributes).matches(
-                policy.program, invocation.params, fails_open=policy.fails_open
-            )
+            holds = given.matches(policy.program, params, fails_open=policy.fails_open)
         except EvaluationError as error:
             self.report(policy, invocation.binding, str(error), "Invalid")
             return attributes
@@ -92,29 +90,25 @@ class _Mutation:
             return attributes
         for mutation in policy.program.mutations if before is not None else ():
             try:
-                attributes = self._mutated(invocation, mutation, attributes)
+                value = given.value_of_mutation(policy.program, params, mutation.expression)
+                after = patched(
+                    self._versioned_objects,
+                    attributes,
+                    invocation.resource,
+                    mutation.patch_type,
+                    value,
+                )
             except (EvaluationError, ExpressionError, PatchError) as error:
                 self.report(policy, invocation.binding, str(error), "Invalid")
+                continue
+            if after is not None:
+                attributes = replace(attributes, object=after)
+                given = self._input(invocation, attributes)
         if attributes.object is not before:
             self._invoked.require_reinvocation()
         if policy.reinvoked:
             self._invoked.before.add(invocation.key)
         return attributes
-
-    def _mutated(
-        self, invocation: PolicyInvocation, mutation: Mutation, attributes: AdmissionAttributes
-    ) -> AdmissionAttributes:
-        """Return the attributes after one mutation.
-
-        Raise EvaluationError, ExpressionError, PatchError, StatusError (500).
-        """
-        value = self._input(invocation, attributes).value_of_mutation(
-            invocation.policy.program, invocation.params, mutation.expression
-        )
-        after = patched(
-            self._versioned_objects, attributes, invocation.resource, mutation.patch_type, value
-        )
-        return attributes if after is None else replace(attributes, object=after)
 
     def _input(self, invocation: PolicyInvocation, attributes: AdmissionAttributes) -> PolicyInput:
         return PolicyInput(

@@ -12,7 +12,7 @@ k8s.io/apiserver/pkg/cel/mutation/dynamic/objects.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
@@ -26,8 +26,9 @@ from fakeapi.apiserver.admission.webhooks.object_patches import (
     complete_object,
 )
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.kinds.structural_types import ListType, MapType, Struct, Type
-from fakeapi.apiserver.managedfields import merge_configuration
+from fakeapi.apiserver.kinds.structural_types import ListType, MapType, Struct, Type, schema_of
+from fakeapi.apiserver.managedfields.apply import list_errors
+from fakeapi.apiserver.managedfields.merge import merge, without_nulls
 from fakeapi.apiserver.schema.cel.macros import TYPE_KEY
 from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.object_store import Document
@@ -94,23 +95,28 @@ def _operation(value: Document) -> Document:
 def _apply_configuration(form: ResourceInfo, before: Document, value: Document) -> Document:
     plain = _plain(value, _ROOT, _NULL)
     config = {**plain, "apiVersion": form.api_version, "kind": form.kind}
+    if wrong := _configuration_error(schema_of(form), config):
+        raise PatchError(f"error applying patch: {wrong}")
+    after = _copy(without_nulls(merge(schema_of(form), before, config)))
     try:
-        after = _copy(merge_configuration(form, before, config, _check_atomics))
         read_document(form, after)
-    except ValueError as error:
+    except StructDecodeError as error:
         raise PatchError(f"error applying patch: {error}") from None
     return after
 
 
-def _check_atomics(shape: Type, config: Mapping[str, Any]) -> None:
-    """Raise PatchError if a configuration has atomic values, whose other fields it would remove."""
-    found = ", ".join(_atomics(shape, config, ""))
-    if found:
-        detail = f"may not mutate atomic arrays, maps or structs: {found}"
-        raise PatchError(f"invalid ApplyConfiguration: {detail}")
+def _configuration_error(shape: Type, config: Document) -> str:
+    """Return why a configuration cannot be merged; "" if it can."""
+    if listed := list_errors(shape, config):
+        return f"failed to convert patch object to typed object: {listed}"
+    if atomics := ", ".join(_atomics(shape, config, "")):
+        detail = f"may not mutate atomic arrays, maps or structs: {atomics}"
+        return f"invalid ApplyConfiguration: {detail}"
+    return ""
 
 
 def _atomics(shape: Type, value: Any, path: str) -> Iterator[str]:
+    """Yield the paths of atomic values, whose other fields a merge would remove."""
     if isinstance(value, dict) and isinstance(shape, Struct | MapType):
         if shape.atomic:
             yield path

@@ -39,5 +39,7 @@ PATCH_TYPES: Final[Mapping[str, CelType]] = {
     "JSONPatch": type_of(JSON_PATCH),
 }
 """The names of types that expressions of mutations have in addition to their variables."""
+EXPRESSION_FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+"""The field of a mutation that has its expression, by the type of its patch."""
 ESCAPE_KEY: Final = "jsonpatch.escapeKey"
-"""The function that only they have."""
+"""The function that only expressions of mutations have."""
