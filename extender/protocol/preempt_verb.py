@@ -52,13 +52,13 @@ from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
-from policies.preemption.engine import DeadlineExceededError
 from policies.preemption.policy import (
     DEFAULT_VICTIM_ORDER,
     Policy,
     SchedulerRules,
     order_victims,
 )
+from policies.preemption.time_limit import DeadlineExceededError
 from policies.preemption.unknown_objects import unknown_objects
 from policies.preemption.victim_selection import PREEMPTION_POLICY_NEVER
 from policies.preemption.victim_units import VictimUnits, victim_units

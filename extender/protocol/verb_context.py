@@ -8,9 +8,10 @@ from enum import Enum
 
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision
-from policies.preemption.engine import Engine, HasTimeLeft, no_deadline
+from policies.preemption.engine import Engine
 from policies.preemption.filtering.status import FilterDecision
 from policies.preemption.policy import SchedulerRules
+from policies.preemption.time_limit import HasTimeLeft, no_deadline
 
 
 class Search(Enum):

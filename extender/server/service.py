@@ -35,7 +35,8 @@ from extender.protocol.verbs import VERBS, DecodedCall
 from extender.server.call_queue import CallQueue, OverloadedError
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
 from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.preemption.engine import DeadlineExceededError, Engine
+from policies.preemption.engine import Engine
+from policies.preemption.time_limit import DeadlineExceededError
 
 T = TypeVar("T")
 

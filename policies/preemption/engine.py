@@ -4,41 +4,29 @@
 :class:`policies.preemption.vectorized.VectorizedEngine` makes the same decisions on columns that it
 keeps between them.
 
-The time limit of a search is a callback that the search evaluates between two nodes. A dry run that
-is cut short still has a result: each candidate found is complete, and the best of
-them frees enough resources for the pod; only a better one may be missing. Filtering that is cut
-short has no result: a node that was not evaluated is neither feasible nor refused. Operations of an
-engine on all rows of its columns at once are not cut short.
+The time limit of a search is a callback that the search evaluates between its steps. A dry run that
+is cut short between two nodes still has a result: each candidate found is complete, and the best of
+them frees enough resources for the pod; only a better one may be missing. Any other part that is
+cut short has no result: a node that was not evaluated is neither feasible nor refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Protocol, TypeAlias
+from collections.abc import Collection
+from typing import Protocol
 
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.filtering.status import FilterDecision
 from policies.preemption.policy import SchedulerRules
-
-HasTimeLeft: TypeAlias = Callable[[], bool]
-"""Returns whether there is time left for one more node."""
-
-
-class DeadlineExceededError(Exception):
-    """The time limit ended filtering before every node was evaluated."""
-
-
-def no_deadline() -> bool:
-    """Return true: there is no time limit."""
-    return True
+from policies.preemption.time_limit import HasTimeLeft, no_deadline
 
 
 class Engine(Protocol):
     """Decides by its rules about any snapshot, whether or not ``follow`` was called with it.
 
-    When ``has_time_left`` returns false, filtering raises DeadlineExceededError, and a dry run
-    evaluates no more nodes.
+    When ``has_time_left`` returns false, a dry run on single nodes evaluates no more of them; all
+    else raises DeadlineExceededError.
     """
 
     @property

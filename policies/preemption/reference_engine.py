@@ -21,7 +21,6 @@ from policies.preemption.departing_pods import (
     without_departing,
 )
 from policies.preemption.disruption_budgets import BudgetCoverage
-from policies.preemption.engine import DeadlineExceededError, HasTimeLeft, no_deadline
 from policies.preemption.filtering import Pipeline, not_evaluated, run_pre_filters
 from policies.preemption.filtering.status import (
     FEASIBLE,
@@ -32,6 +31,7 @@ from policies.preemption.filtering.status import (
     ending_error,
 )
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
+from policies.preemption.time_limit import HasTimeLeft, in_time, no_deadline
 from policies.preemption.victim_selection import ineligibility, select_victims, waits_for_devices
 from policies.preemption.victim_units import VictimUnits, victim_units
 
@@ -50,13 +50,11 @@ def filter_nodes(
     ``among`` limits the search to nodes with these names, each once; names that are not in the
     snapshot are ignored. Raise DeadlineExceededError if ``has_time_left`` returns false.
     """
-    pipeline = _prepared(pod, snapshot, rules)
+    pipeline = _prepared(pod, snapshot, rules, has_time_left)
     nodes = snapshot.nodes if among is None else _known(among, snapshot)
-    statuses: dict[str, Rejection | None] = {}
-    for name in nodes:
-        if not has_time_left():
-            raise DeadlineExceededError
-        statuses[name] = pipeline.evaluate(snapshot.nodes[name])
+    statuses: dict[str, Rejection | None] = {
+        name: pipeline.evaluate(snapshot.nodes[name]) for name in in_time(nodes, has_time_left)
+    }
     undecided = {name: r for name, r in statuses.items() if r is not None and r.is_undecided}
     return FilterDecision(
         pod,
@@ -68,8 +66,12 @@ def filter_nodes(
     )
 
 
-def _prepared(pod: Pod, snapshot: Snapshot, rules: SchedulerRules) -> Pipeline:
-    return run_pre_filters(pod, snapshot, rules.release, rules.filters, rules.scheduler_names)
+def _prepared(
+    pod: Pod, snapshot: Snapshot, rules: SchedulerRules, has_time_left: HasTimeLeft
+) -> Pipeline:
+    return run_pre_filters(
+        pod, snapshot, rules.release, rules.filters, rules.scheduler_names, has_time_left
+    )
 
 
 def _known(names: Iterable[str], snapshot: Snapshot) -> list[str]:
@@ -143,7 +145,7 @@ def post_filter(
     ``filtering`` should cover the nodes to try and the pod's nominated node; the message is about
     those that it covers. ``potential`` names the nodes to try, instead of those that filtering
     found resolvable; names that are not in the snapshot are ignored. When ``has_time_left`` returns
-    false, no more of them are tried.
+    false, no more of them are tried. Raise DeadlineExceededError if it does before the first one.
     """
     pod, statuses = filtering.pod, filtering.rejected
     if not snapshot.nodes:
@@ -155,7 +157,7 @@ def post_filter(
     failure = fit_error.fit_error(nodes, filtering.conflict, reasons, rules.release)
     error = fit_error.deallocation_error(filtering, rules.release)
     units = victim_units(snapshot, rules.release)
-    pipeline = _prepared(pod, snapshot, rules)
+    pipeline = _prepared(pod, snapshot, rules, has_time_left)
     reason = ineligibility(pod, units, nominated_status(pod, statuses, rules))
     reason = reason or ending_error(reasons) or waits_for_devices(pipeline, units, statuses)
     if reason is not None:

@@ -21,6 +21,7 @@ from policies.kubernetes.selectors import Labels, LabelSelector, Requirement
 from policies.kubernetes.snapshot import AffinityTerm, Pod
 from policies.kubernetes.storage import PodStorage
 from policies.preemption.columns.encoded_column import Bools, Ints
+from policies.preemption.time_limit import PODS_PER_STEP, HasTimeLeft, in_time, no_deadline
 
 T = TypeVar("T", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
@@ -177,11 +178,20 @@ class LabelClasses:
             if sample is not None:
                 yield number, sample
 
-    def lookup(self, selector: LabelSelector | None, selects: Callable[[Pod], bool]) -> Bools:
-        """Return by class number whether ``selector`` may match and ``selects`` holds."""
+    def lookup(
+        self,
+        selector: LabelSelector | None,
+        selects: Callable[[Pod], bool],
+        has_time_left: HasTimeLeft = no_deadline,
+    ) -> Bools:
+        """Return by class number whether ``selector`` may match and ``selects`` holds.
+
+        Raise DeadlineExceededError if ``has_time_left`` returns false.
+        """
         answers = np.zeros(len(self), np.bool_)
         if selector is not None:
-            for number, sample in self.may_match(selector):
+            classes = self.may_match(selector)
+            for number, sample in in_time(classes, has_time_left, PODS_PER_STEP):
                 answers[number] = selects(sample)
         return answers
 
@@ -239,15 +249,21 @@ class PodTraits:
         return answers
 
     def anti_affinity_counts(
-        self, labels: Labels, selects: Callable[[AffinityTerm], bool]
+        self,
+        labels: Labels,
+        selects: Callable[[AffinityTerm], bool],
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> dict[str, Ints]:
         """Return, by topology key and class number, how many anti-affinity terms select a pod.
 
-        ``labels`` are the pod's; ``selects`` returns whether a term selects it.
+        ``labels`` are the pod's; ``selects`` returns whether a term selects it. Raise
+        DeadlineExceededError if ``has_time_left`` returns false.
         """
         counts: dict[str, Ints] = {}
-        for term, _, number in self._repelling.may_match(labels):
+        terms = self._repelling.may_match(labels)
+        for term, _, number in in_time(terms, has_time_left, PODS_PER_STEP):
             if selects(term):
-                size = len(self._interned)
-                counts.setdefault(term.topology_key, np.zeros(size, np.int64))[number] += 1
+                if term.topology_key not in counts:
+                    counts[term.topology_key] = np.zeros(len(self._interned), np.int64)
+                counts[term.topology_key][number] += 1
         return counts

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.preemption.time_limit import HasTimeLeft, no_deadline
 
 
 class FilterPlugin(Protocol):
@@ -102,6 +103,20 @@ class Filter(Protocol):
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Read the pod and the snapshot before any single node (upstream: PreFilter)."""
+        ...
+
+
+@runtime_checkable
+class CountingFilter(Protocol):
+    """A filter whose PreFilter counts pods of the whole cluster, which takes long."""
+
+    def count(
+        self, pod: Pod, snapshot: Snapshot, release: Release, has_time_left: HasTimeLeft
+    ) -> PreFilter:
+        """Do the same as ``pre_filter``.
+
+        Raise DeadlineExceededError if ``has_time_left`` returns false.
+        """
         ...
 
 
@@ -221,11 +236,13 @@ def run_pre_filters(
     release: Release,
     filters: Sequence[Filter],
     scheduler_names: frozenset[str] = frozenset(),
+    has_time_left: HasTimeLeft = no_deadline,
 ) -> Pipeline:
     """Run the PreFilters in the order of the release; the first conflict ends the run, as upstream.
 
     Most filters skip a pod whose in-place resize is deferred: it is on its node already.
-    ``scheduler_names`` are the profiles of the scheduler (see :func:`is_recorded`).
+    ``scheduler_names`` are the profiles of the scheduler (see :func:`is_recorded`). Raise
+    DeadlineExceededError if ``has_time_left`` returns false.
     """
     if pod.resize_deferred:
         filters = [each for each in filters if each.name in _FILTERS_OF_RESIZES]
@@ -234,7 +251,10 @@ def run_pre_filters(
     limited_by: list[str] = []
     ordered = in_default_order(filters, release)
     for count, each in enumerate(ordered, 1):
-        prepared = each.pre_filter(pod, snapshot, release)
+        if isinstance(each, CountingFilter):
+            prepared = each.count(pod, snapshot, release, has_time_left)
+        else:
+            prepared = each.pre_filter(pod, snapshot, release)
         if prepared.conflict is not None:
             return Pipeline(pod, (), conflict=prepared.conflict, ran=ordered[:count])
         if prepared.plugin is not None:

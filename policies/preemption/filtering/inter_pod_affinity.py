@@ -22,6 +22,7 @@ from policies.kubernetes.snapshot import AffinityTerm, NodeState, Pod, Snapshot
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from policies.preemption.filtering.topology_counts import DomainCounts, TopologyDomain
+from policies.preemption.time_limit import PODS_PER_STEP, HasTimeLeft, in_time, no_deadline
 
 POD_AFFINITY = unresolvable(Code.POD_AFFINITY)
 POD_ANTI_AFFINITY = refused(Code.POD_ANTI_AFFINITY)
@@ -34,16 +35,27 @@ class InterPodAffinity:
 
     name: str = "InterPodAffinity"
 
-    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Count by domain the pods that match the pod's terms, or whose terms match the pod."""
+        return self.count(pod, snapshot, release, no_deadline)
+
+    def count(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        release: Release,  # noqa: ARG002
+        has_time_left: HasTimeLeft,
+    ) -> PreFilter:
+        """See :class:`CountingFilter`."""
         namespaces = snapshot.namespaces
-        existing = Counter(_all_existing_anti_affinity_domains(pod, snapshot))
+        repelling = in_time(snapshot.pods_with_anti_affinity, has_time_left, PODS_PER_STEP)
+        existing = Counter(_existing_anti_affinity(pod, repelling, snapshot))
         if not pod.affinity and not pod.anti_affinity and not existing:
             return NOTHING_TO_CHECK
         affinity: Counter[TopologyDomain] = Counter()
         anti_affinity: Counter[TopologyDomain] = Counter()
         if pod.affinity or pod.anti_affinity:
-            for state in snapshot.nodes.values():
+            for state in in_time(snapshot.nodes.values(), has_time_left):
                 labels = state.node.labels
                 for other in state.pods:
                     affinity.update(_affinity_domains(pod, other, labels, namespaces))
@@ -163,8 +175,10 @@ def _existing_anti_affinity_domains(
     yield from _domains(matching, labels)
 
 
-def _all_existing_anti_affinity_domains(pod: Pod, snapshot: Snapshot) -> Iterator[TopologyDomain]:
-    for other in snapshot.pods_with_anti_affinity:
+def _existing_anti_affinity(
+    pod: Pod, repelling: Iterable[Pod], snapshot: Snapshot
+) -> Iterator[TopologyDomain]:
+    for other in repelling:
         state = snapshot.nodes.get(other.node_name or "")
         if state is not None:
             yield from _existing_anti_affinity_domains(

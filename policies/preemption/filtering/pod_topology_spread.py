@@ -26,6 +26,7 @@ from policies.preemption.filtering.framework import NOTHING_TO_CHECK, FilterPlug
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from policies.preemption.filtering.taint_toleration import effective_tolerations
 from policies.preemption.filtering.topology_counts import DomainCounts, TopologyDomain
+from policies.preemption.time_limit import HasTimeLeft, in_time, no_deadline
 
 NO_LABEL = unresolvable(Code.SPREAD_LABEL)
 SKEWED = refused(Code.SPREAD)
@@ -44,12 +45,18 @@ class PodTopologySpread:
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Count the matching pods of each domain, for each constraint."""
+        return self.count(pod, snapshot, release, no_deadline)
+
+    def count(
+        self, pod: Pod, snapshot: Snapshot, release: Release, has_time_left: HasTimeLeft
+    ) -> PreFilter:
+        """See :class:`CountingFilter`."""
         constraints = self.constraints(pod, snapshot)
         if not constraints:
             return NOTHING_TO_CHECK
         tolerations = effective_tolerations(pod, release)
         counted: list[Counter[TopologyDomain]] = [Counter() for _ in constraints]
-        for state in snapshot.nodes.values():
+        for state in in_time(snapshot.nodes.values(), has_time_left):
             if not _has_all_keys(state.node, constraints):
                 continue
             for constraint, counts in zip(constraints, counted, strict=True):

@@ -29,11 +29,11 @@ from policies.preemption.departing_pods import (
     possible_victims,
     without_departing,
 )
-from policies.preemption.engine import HasTimeLeft, no_deadline
 from policies.preemption.filtering import not_evaluated
 from policies.preemption.filtering.status import FEASIBLE, FilterDecision, ending_error
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.reference_engine import nominated_status
+from policies.preemption.time_limit import HasTimeLeft, no_deadline
 from policies.preemption.vectorized.evaluation import DryRunResult, PodEvaluation, build_evaluation
 from policies.preemption.vectorized.framework import FilterInput
 from policies.preemption.vectorized.row_view import Rows
@@ -120,7 +120,7 @@ class VectorizedEngine:
                 return self._filter(pod, snapshot, requested, has_time_left)
             remaining = without_departing(snapshot, departing)
             absent = _departing_on(self._columns, departing)
-        evaluation = self._build_evaluation(pod, remaining, absent)
+        evaluation = self._build_evaluation(pod, remaining, has_time_left, absent)
         if evaluation is None:
             return reference_engine.filter_with_terminating_pods(
                 pod, snapshot, self.rules, among, has_time_left
@@ -142,7 +142,7 @@ class VectorizedEngine:
     ) -> PreemptionDecision:
         """Do the same as :func:`policies.preemption.reference_engine.preempt`."""
         requested = self._requested_rows(snapshot, among)
-        evaluation = self._evaluation(pod, snapshot) if snapshot.nodes else None
+        evaluation = self._evaluation(pod, snapshot, has_time_left) if snapshot.nodes else None
         if evaluation is None:
             return reference_engine.preempt(
                 pod, snapshot, self.rules, potential, among, has_time_left
@@ -175,23 +175,35 @@ class VectorizedEngine:
         marks[rows] = True
         return [name for name in columns.departing if marks[columns.index[name]]]
 
-    def _evaluation(self, pod: Pod, snapshot: Snapshot) -> PodEvaluation | None:
+    def _evaluation(
+        self, pod: Pod, snapshot: Snapshot, has_time_left: HasTimeLeft
+    ) -> PodEvaluation | None:
         self._columns.follow(snapshot)
-        return self._build_evaluation(pod, snapshot)
+        return self._build_evaluation(pod, snapshot, has_time_left)
 
     def _build_evaluation(
-        self, pod: Pod, snapshot: Snapshot, absent: Bools | None = None
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        has_time_left: HasTimeLeft,
+        absent: Bools | None = None,
     ) -> PodEvaluation | None:
         rules = self.rules
         filter_input = FilterInput(
-            pod, self._columns, snapshot, rules.release, rules.scheduler_names, absent
+            pod,
+            self._columns,
+            snapshot,
+            rules.release,
+            rules.scheduler_names,
+            absent,
+            has_time_left,
         )
         return build_evaluation(filter_input, rules)
 
     def _filter(
         self, pod: Pod, snapshot: Snapshot, requested: RequestedRows, has_time_left: HasTimeLeft
     ) -> FilterDecision:
-        evaluation = self._evaluation(pod, snapshot)
+        evaluation = self._evaluation(pod, snapshot, has_time_left)
         if evaluation is None:
             return reference_engine.filter_nodes(
                 pod, snapshot, self.rules, requested.order, has_time_left

@@ -18,7 +18,6 @@ from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.node_columns import is_regular
 from policies.preemption.decision import Candidate
 from policies.preemption.disruption_budgets import BudgetCoverage
-from policies.preemption.engine import DeadlineExceededError, HasTimeLeft
 from policies.preemption.filtering import (
     DeferredPodScheduling,
     DynamicResources,
@@ -44,6 +43,7 @@ from policies.preemption.filtering import (
 )
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 from policies.preemption.policy import SchedulerRules
+from policies.preemption.time_limit import HasTimeLeft, in_time
 from policies.preemption.vectorized import (
     inter_pod_affinity,
     node_ports,
@@ -133,9 +133,8 @@ class PodEvaluation:
             statuses.refuse(~view.of_nodes(examined), unexamined)
         for constraint in self.constraints:
             constraint.evaluate(view, statuses)
-        for place in np.flatnonzero(view.of_nodes(self.reference_rows)).tolist():
-            if not has_time_left():
-                raise DeadlineExceededError
+        places = np.flatnonzero(view.of_nodes(self.reference_rows)).tolist()
+        for place in in_time(places, has_time_left):
             statuses.set_status(
                 place, self._pipeline.evaluate(self._state(int(view.numbers[place])))
             )

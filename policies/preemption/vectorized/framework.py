@@ -19,6 +19,7 @@ from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.filtering import FilterPlugin, has_to_fit_beside
 from policies.preemption.filtering.status import Rejection
+from policies.preemption.time_limit import HasTimeLeft, no_deadline
 from policies.preemption.vectorized.row_view import Rows, RowView
 from policies.preemption.vectorized.status import RowStatuses
 
@@ -28,7 +29,8 @@ class FilterInput:
     """A pod, and the cluster that it is evaluated on.
 
     ``snapshot`` is that of the columns, or the same without the pods that ``absent`` marks (depth,
-    width of the columns). ``scheduler_names`` are those of the rules.
+    width of the columns). ``scheduler_names`` are those of the rules. A filter that evaluates many
+    terms or pods raises DeadlineExceededError if ``has_time_left`` returns false.
     """
 
     pod: Pod
@@ -37,6 +39,7 @@ class FilterInput:
     release: Release
     scheduler_names: frozenset[str] = frozenset()
     absent: Bools | None = None
+    has_time_left: HasTimeLeft = no_deadline
 
     @cached_property
     def all_rows(self) -> RowView:

@@ -17,8 +17,8 @@ from policies.kubernetes.snapshot import AffinityTerm, Pod
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import CLASS, TRAITS
 from policies.preemption.filtering import FilterPlugin, InterPodAffinity, inter_pod_affinity
-from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.topology_counts import TopologyDomain
+from policies.preemption.time_limit import in_time
 from policies.preemption.vectorized.framework import (
     ConflictingVictims,
     ConstraintState,
@@ -68,15 +68,12 @@ class InterPodAffinityConstraint:
         """Refuse the rows on which a term of the pod, or an existing pod's, is violated."""
         if self.affinity_counts:
             statuses.refuse(~self._matches_affinity(view), inter_pod_affinity.POD_AFFINITY)
-        _refuse_positive(
-            self.anti_affinity_counts, view, statuses, inter_pod_affinity.POD_ANTI_AFFINITY
-        )
-        _refuse_positive(
-            self.existing_anti_affinity_counts,
-            view,
-            statuses,
-            inter_pod_affinity.EXISTING_ANTI_AFFINITY,
-        )
+        for counts, rejection in (
+            (self.anti_affinity_counts, inter_pod_affinity.POD_ANTI_AFFINITY),
+            (self.existing_anti_affinity_counts, inter_pod_affinity.EXISTING_ANTI_AFFINITY),
+        ):
+            for each in in_time(counts, self.filter_input.has_time_left):
+                statuses.refuse((each.count_of_row(view) > 0) & each.labelled(view), rejection)
 
     def state(self, view: RowView) -> ConstraintState | None:
         """Return the removed pods that an anti-affinity term does not allow back; None if none."""
@@ -84,7 +81,7 @@ class InterPodAffinityConstraint:
         if not counts:
             return None
         conflicting = np.zeros_like(view.removed_marks)
-        for each in counts:
+        for each in in_time(counts, self.filter_input.has_time_left):
             conflicting |= (each.cell_weights(view) > 0) & each.labelled(view)
         return ConflictingVictims(conflicting) if conflicting.any() else None
 
@@ -102,7 +99,7 @@ class InterPodAffinityConstraint:
         everywhere = np.ones(len(view), np.bool_)
         found = everywhere.copy()
         anywhere = np.zeros(len(view), np.bool_)
-        for each in self.affinity_counts:
+        for each in in_time(self.affinity_counts, self.filter_input.has_time_left):
             everywhere &= each.labelled(view)
             here = each.count_of_row(view)
             found &= here > 0
@@ -114,16 +111,6 @@ class InterPodAffinityConstraint:
 
 def _by_domain(counts: Iterable[DomainCountColumns]) -> dict[TopologyDomain, int]:
     return {domain: count for each in counts for domain, count in each.by_domain().items()}
-
-
-def _refuse_positive(
-    counts: Iterable[DomainCountColumns],
-    view: RowView,
-    statuses: RowStatuses,
-    rejection: Rejection,
-) -> None:
-    for each in counts:
-        statuses.refuse((each.count_of_row(view) > 0) & each.labelled(view), rejection)
 
 
 def _affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns, ...]:
@@ -150,7 +137,7 @@ def _anti_affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns
 def _existing_anti_affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns, ...]:
     pod, namespaces = filter_input.pod, filter_input.snapshot.namespaces
     weights = filter_input.columns.traits.anti_affinity_counts(
-        pod.labels, lambda term: term.matches(pod, namespaces)
+        pod.labels, lambda term: term.matches(pod, namespaces), filter_input.has_time_left
     )
     return _count_columns(weights, filter_input, TRAITS)
 
@@ -162,7 +149,7 @@ def _count_columns(
         count_by_domain(
             filter_input.all_rows, topology_column(filter_input.columns, key), each, channel
         )
-        for key, each in weights.items()
+        for key, each in in_time(weights.items(), filter_input.has_time_left)
     )
 
 
@@ -172,4 +159,5 @@ def _selected_classes(term: AffinityTerm, filter_input: FilterInput) -> Bools:
     def matches(pod: Pod) -> bool:
         return term.matches(pod, namespaces)
 
-    return filter_input.columns.classes.lookup(term.selector, matches)
+    classes, has_time_left = filter_input.columns.classes, filter_input.has_time_left
+    return classes.lookup(term.selector, matches, has_time_left)

@@ -22,6 +22,7 @@ from policies.preemption.columns.pod_block import CLASS, FLAGS
 from policies.preemption.filtering import FilterPlugin, PodTopologySpread, pod_topology_spread
 from policies.preemption.filtering.taint_toleration import effective_tolerations
 from policies.preemption.filtering.topology_counts import TopologyDomain
+from policies.preemption.time_limit import HasTimeLeft, in_time
 from policies.preemption.vectorized.framework import ConstraintState, FilterInput, VectorizedFilter
 from policies.preemption.vectorized.row_view import RowView
 from policies.preemption.vectorized.static_node_filters import may_run_on, tolerated
@@ -42,7 +43,9 @@ def vectorize_pod_topology_spread(
     has_all_keys = np.logical_and.reduce([each.labelled for each in topologies])
     skews = tuple(
         _skew(constraint, where, has_all_keys & _included(constraint, filter_input), filter_input)
-        for constraint, where in zip(constraints, topologies, strict=True)
+        for constraint, where in in_time(
+            zip(constraints, topologies, strict=True), filter_input.has_time_left
+        )
     )
     found = PodTopologySpreadConstraint(spreading.name, filter_input, constraints, skews)
     return VectorizedFilter((found,), reads_other_pods=True)
@@ -95,14 +98,14 @@ class PodTopologySpreadConstraint:
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse the rows without a topology label and those whose skew would be exceeded."""
-        for skew in self.skews:
+        for skew in in_time(self.skews, self.filter_input.has_time_left):
             statuses.refuse(~view.of_nodes(skew.topology.labelled), pod_topology_spread.NO_LABEL)
             over = skew.count(view) > view.of_nodes(skew.limit)
             statuses.refuse(over, pod_topology_spread.SKEWED)
 
     def state(self, view: RowView) -> ConstraintState | None:
         """Return the counts of the rows' own domains."""
-        return SpreadConstraintState(view, self.skews)
+        return SpreadConstraintState(view, self.skews, self.filter_input.has_time_left)
 
     def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin."""
@@ -115,19 +118,26 @@ class PodTopologySpreadConstraint:
 class SpreadConstraintState:
     """The counts of each row's own domains as pods are added back."""
 
-    def __init__(self, view: RowView, skews: tuple[SpreadConstraintColumns, ...]) -> None:
-        self._counts = [skew.count(view).copy() for skew in skews]
+    def __init__(
+        self,
+        view: RowView,
+        skews: tuple[SpreadConstraintColumns, ...],
+        has_time_left: HasTimeLeft,
+    ) -> None:
+        self._has_time_left = has_time_left
+        self._counts = [skew.count(view).copy() for skew in in_time(skews, has_time_left)]
         self._limits = [view.of_nodes(skew.limit) for skew in skews]
         self._moving = [skew.moving(view) for skew in skews]
 
     def allows(self, depth: int) -> Bools:
         """Return for each row whether its domains stay within their limits with one more pod."""
+        together = zip(self._counts, self._limits, self._moving, strict=True)
         allowed: list[Bools] = [
             count + moving[depth] <= limit
-            for count, limit, moving in zip(self._counts, self._limits, self._moving, strict=True)
+            for count, limit, moving in in_time(together, self._has_time_left)
         ]
-        together: Bools = np.logical_and.reduce(allowed)
-        return together
+        everywhere: Bools = np.logical_and.reduce(allowed)
+        return everywhere
 
     def add_back(self, depth: int, where: Bools) -> None:
         """Count the pods at ``depth`` in their domains on the rows ``where``."""
@@ -196,7 +206,8 @@ def _matching(constraint: SpreadConstraint, filter_input: FilterInput) -> Ints:
             selector is not None and other.namespace == namespace and selector.matches(other.labels)
         )
 
-    return filter_input.columns.classes.lookup(selector, counts).astype(np.int64)
+    classes, has_time_left = filter_input.columns.classes, filter_input.has_time_left
+    return classes.lookup(selector, counts, has_time_left).astype(np.int64)
 
 
 def _initial_counts(constraint: SpreadConstraint, moving: Ints, filter_input: FilterInput) -> Ints:

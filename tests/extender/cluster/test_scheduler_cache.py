@@ -10,7 +10,7 @@ from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.kube.decoders.cluster_objects import Namespace
 from policies.kubernetes.default_selector import REPLICA_SET, SERVICE
 from policies.kubernetes.snapshot import AffinityTerm, NodeState
-from policies.preemption.engine import DeadlineExceededError
+from policies.preemption.time_limit import DeadlineExceededError
 from tests.builders import budget, node, pod, workload
 from tests.extender.conftest import HandClock, broken, live_cluster
 

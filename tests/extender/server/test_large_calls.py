@@ -12,9 +12,12 @@ from extender.protocol.request_size import MAX_OBJECT_VALUES, SMALL_BYTES
 from extender.server.fallback_policy import FallbackPolicy, FallbackReason
 from extender.server.http_handlers import handle_verb
 from extender.server.service import Service, VerbCall
+from policies.kubernetes.selectors import LabelSelector, label_requirement
+from policies.kubernetes.snapshot import AffinityTerm, Pod
+from policies.preemption.time_limit import PODS_PER_STEP
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import encoded, node, node_json, pod, pod_json
-from tests.extender.conftest import HandClock, filter_body, live_cluster
+from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
 from tests.extender.go_decoder import filtered
 
 KNOWN: Final = 100
@@ -239,3 +242,79 @@ async def test_decoding_ends_at_the_deadline() -> None:
     assert await call(service, "filter", encoded(LARGE_NODES)) == (503, f"reprieve: {late}\n")
     degraded = service.metrics.degraded.labels("filter", FallbackReason.LATE.value, "error")
     assert [each.value for [metric] in [degraded.collect()] for each in metric.samples[:1]] == [1]
+
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+def constrained(**spec: Any) -> dict[str, Any]:
+    """Return a pod with constraints that concern all pods."""
+    return POD | {"spec": POD["spec"] | spec}
+
+
+def term(number: int) -> dict[str, Any]:
+    expression = {"key": f"label-{number}", "operator": "DoesNotExist"}
+    return {"topologyKey": HOSTNAME, "labelSelector": {"matchExpressions": [expression]}}
+
+
+def affinity(kind: str, terms: int) -> dict[str, Any]:
+    """Return a pod with terms that select all pods, of podAffinity or podAntiAffinity."""
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term(n) for n in range(terms)]}
+    return constrained(affinity={kind: required})
+
+
+def spread(constraints: int) -> dict[str, Any]:
+    """Return a pod with topology spread constraints that count all pods."""
+    rest = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    return constrained(topologySpreadConstraints=[term(n) | rest for n in range(constraints)])
+
+
+def sent(pod: dict[str, Any]) -> bytes:
+    """Build a filter call with all nodes as objects, which the reference engine decides."""
+    items = [node_json(name, cpu="2", labels={HOSTNAME: name}) for name in NAMES]
+    return encoded({"Pod": pod, "Nodes": {"items": items}, "NodeNames": None})
+
+
+def preempting(pod: dict[str, Any]) -> bytes:
+    return preempt_body(pod, **{name: [f"web-{name}"] for name in NAMES})
+
+
+CLUSTER_WIDE: Final[dict[str, tuple[str, bytes, float]]] = {
+    f"{verb} {kind}": (verb.partition(" ")[0], build(pod), seconds)
+    for kind, pod in {
+        "affinity": affinity("podAffinity", 20),
+        "anti-affinity": affinity("podAntiAffinity", 20),
+        "topology spread": spread(20),
+    }.items()
+    for verb, build, seconds in (
+        ("filter by name", lambda pod: filter_body(pod, *NAMES), 0.15),
+        ("filter of sent nodes", sent, 0.01 * (KNOWN + 15)),
+        ("preempt", preempting, 0.15),
+    )
+}
+"""Calls, and a deadline that the other parts of their decisions keep; a step takes 10 ms."""
+
+
+@pytest.mark.parametrize(("verb", "body", "seconds"), CLUSTER_WIDE.values(), ids=CLUSTER_WIDE)
+async def test_the_parts_of_a_decision_about_all_nodes_heed_the_deadline(
+    verb: str, body: bytes, seconds: float
+) -> None:
+    service = serve(HandClock(step=0.01), seconds=seconds)
+    late = "late: the search did not finish before the deadline"
+    assert await call(service, verb, body) == (503, f"reprieve: {late}\n")
+
+
+async def test_the_pods_that_repel_a_pod_are_counted_until_the_deadline() -> None:
+    def repelling(number: int) -> Pod:
+        selector = LabelSelector((label_requirement(f"label-{number}", "DoesNotExist", ()),))
+        repelled = AffinityTerm(selector, frozenset(["default"]), None, f"key-{number}")
+        name = NAMES[number % KNOWN]
+        return pod(f"repelling-{number}", on=name, anti_affinity=(repelled,))
+
+    nodes = [node(name, cpu="2") for name in NAMES]
+    cluster = live_cluster(*nodes, *map(repelling, range(6 * PODS_PER_STEP)))
+    deadlines = FallbackPolicy({"filter": 0.08})
+    clock = HandClock(step=0.01)
+    service = Service(cluster, VectorizedEngine(), clock, fallback_policy=deadlines)
+    status, text = await call(service, "filter", filter_body(POD, *NAMES))
+    assert (status, "late" in text) == (503, True)

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.selectors import Requirement
-from policies.preemption.engine import DeadlineExceededError, Engine, HasTimeLeft
+from policies.preemption.engine import Engine
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
+from policies.preemption.time_limit import DeadlineExceededError, HasTimeLeft
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot
 from tests.properties.strategies import Cluster, clusters
