@@ -2,8 +2,8 @@
 
 Each kind has an object store that a reflector fills. A change marks the nodes that it concerns as
 stale; :meth:`SchedulerCache.snapshot` rebuilds only those and shares all else with the previous
-snapshot, which stays valid for its holders. No method awaits, so a decision never sees a partial
-change.
+snapshot, which stays valid for its holders. No method awaits. While a
+decision is in progress the cache is locked: nothing changes it, and reflectors wait.
 
 An object that cannot be decoded is skipped with one warning. If it is a pod that occupies a node,
 the node is marked (``NodeState.unreadable``), because its free resources are no longer known.
@@ -56,6 +56,7 @@ class SchedulerCache:
         self._assumed = AssumedPreemptions()
         self._stale: set[str] = set()
         self._changed = True
+        self._is_locked = False
         self._states: Mapping[str, NodeState] = {}
         self._current = Snapshot()
         self._repelling_seen: tuple[Pod, ...] = ()
@@ -124,8 +125,25 @@ class SchedulerCache:
             yield
             on_failure.pop_all()
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether a decision is in progress."""
+        return self._is_locked
+
+    @contextmanager
+    def locked_snapshot(self) -> Iterator[Snapshot]:
+        """Lock the cache until the block ends. The value is the snapshot of that time."""
+        current = self.snapshot()
+        self._is_locked = True
+        try:
+            yield current
+        finally:
+            self._is_locked = False
+
     def snapshot(self) -> Snapshot:
         """Return the current snapshot; the same object as before if nothing has changed."""
+        if self._is_locked:
+            return self._current
         self._mark_nodes(self._assumed.expire(self._monotonic()))
         # A pending pod of a pod group concerns no node.
         same_members = self.pods.unplaced_members.view() is self._current.unplaced_members

@@ -19,9 +19,9 @@ from typing import ClassVar, Final
 import msgspec
 
 from extender.kube.decoders.cluster_objects import decode_node
-from extender.kube.decoders.pods import decode_pod
 from extender.kube.decoders.typed_decoder import Unreadable, tolerant_decoder
 from extender.protocol import extender_v1
+from extender.protocol.pod_terms import decode_pod_of_call
 from extender.protocol.request_size import UNBOUNDED, RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, VerbResult
 from extender.terminal.log_limits import shortened
@@ -35,6 +35,7 @@ from policies.preemption.filtering.status import (
 )
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import filter_with_terminating_pods
+from policies.preemption.time_limit import in_time
 
 _UNKNOWN_NODE = refused(Code.UNKNOWN_NODE)
 _MAX_REASONS: Final = 20
@@ -85,7 +86,8 @@ class FilterArgs:
             )
             failed = _unknown_nodes(self.names, decision, snapshot)
         else:
-            states, failed = _sent_node_states(self.sent, snapshot)
+            sent = in_time(self.sent, context.has_time_left)
+            states, failed = _sent_node_states(sent, snapshot)
             updated = replace(snapshot, nodes={**snapshot.nodes, **states})
             decision = filter_with_terminating_pods(
                 pod, updated, context.rules, states, context.has_time_left
@@ -119,7 +121,7 @@ def decode(
 ) -> Steps[FilterArgs]:
     """Decode a filter call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
     request = yield from extender_v1.decode_filter(body, bounds)
-    pod = decode_pod(request.pod, rules.release)
+    pod = decode_pod_of_call(request.pod, rules.release)
     if request.names is not None:
         return FilterArgs(pod, request.names, None, request.raw_names)
     sent = yield from _sent_nodes(request.nodes or ())

@@ -45,8 +45,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from extender.kube.decoders.pods import decode_pod
 from extender.protocol import extender_v1
+from extender.protocol.pod_terms import decode_pod_of_call
 from extender.protocol.request_size import UNBOUNDED, RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.feature_gates import FeatureGate
@@ -172,7 +172,7 @@ def decode(
 ) -> Steps[PreemptArgs]:
     """Decode a preempt call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
     request = yield from extender_v1.decode_preempt(body, bounds)
-    return PreemptArgs(decode_pod(request.pod, rules.release), request.candidates)
+    return PreemptArgs(decode_pod_of_call(request.pod, rules.release), request.candidates)
 
 
 def _may_span_nodes(uids: Sequence[str], node: str, snapshot: Snapshot) -> bool:

@@ -1,9 +1,9 @@
 """The call queue, and the answers to calls for which no decision can be made.
 
-A decision blocks the event loop. Without a queue, calls that arrive together would be decided one
-after another, and the deadline of the last ones could not be checked in time. So while calls wait,
-few decisions are made in each iteration of the event loop. A call that finds the queue empty is
-decided at once.
+Decisions are made one after another, and each of their steps blocks the event loop. Without a
+queue, calls that arrive together would be decided in a row, and the deadline of the last ones could
+not be checked in time. So while calls wait, few decisions are made in each iteration of the event
+loop. A call that finds the queue empty is decided at once.
 
 By default one decision is made per iteration. Under load an iteration takes long, because it reads
 and refuses calls, and queued calls would starve when the load is highest. So the number of

@@ -1,7 +1,7 @@
 """The fallback policy: which answer a call gets when no decision can be made.
 
     reason      condition                                         evaluated
-    late        the verb's deadline has passed since the header   when dequeued, and between nodes
+    late        the verb's deadline has passed since the header   when dequeued, and while deciding
     stale       the API server is silent for too long             when dequeued
     overloaded  too many calls wait                               on arrival
 

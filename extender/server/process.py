@@ -152,7 +152,11 @@ async def run_server(
     cluster = SchedulerCache(clock.monotonic, engine.follow)
     client = Client(transport)
     reflector_context = ReflectorContext(
-        client, clock, rng, silence_seconds=config.watch_silence_seconds
+        client,
+        clock,
+        rng,
+        silence_seconds=config.watch_silence_seconds,
+        is_locked=lambda: cluster.is_locked,
     )
     events = EventWriter(client, clock, rng)
     service = Service(

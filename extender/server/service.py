@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -33,10 +33,11 @@ from extender.protocol.verb_context import (
 )
 from extender.protocol.verbs import VERBS, DecodedCall
 from extender.server.call_queue import CallQueue, OverloadedError
+from extender.server.decision_steps import decide_in_steps
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.engine import Engine
-from policies.preemption.time_limit import DeadlineExceededError
+from policies.preemption.time_limit import DeadlineExceededError, HasTimeLeft
 
 T = TypeVar("T")
 
@@ -122,7 +123,7 @@ class Service:
             self.call_queue.record_duration(self.clock.monotonic() - started)
 
     def answer(self, verb_call: VerbCall) -> Steps[VerbReply]:
-        """Answer one call, in steps while its body is decoded.
+        """Answer one call, in steps while its body is decoded and while it is decided.
 
         Raise DegradedError, and ExtenderDecodeError or ObjectError for an invalid body.
         """
@@ -146,7 +147,7 @@ class Service:
         pods_version = "" if pods is None else pods.resource_version
         clock = self.clock
         try:
-            answer, snapshot = self._decide(call, deadline)
+            answer, snapshot = yield from self._decide(call, deadline)
         except DeadlineExceededError:
             detail = "the search did not finish before the deadline"
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
@@ -194,24 +195,30 @@ class Service:
                 return None
             yield
 
-    def _decide(self, call: DecodedCall, deadline: float) -> tuple[VerbResult, Snapshot]:
-        """Decide a call on the current snapshot; raise DeadlineExceededError.
+    def _decide(self, call: DecodedCall, deadline: float) -> Steps[tuple[VerbResult, Snapshot]]:
+        """Decide a call on the current snapshot, after the decision in progress.
 
-        A call that ends the pod's assumed preemption is decided without it. So while nothing
-        changes, a repeated preempt call gets the same node and victims.
+        Raise DeadlineExceededError. A call that ends the pod's assumed preemption is decided
+        without it. So while nothing changes, a repeated preempt call gets the same node and
+        victims.
         """
-        clock, cluster = self.clock, self.cluster
+        cluster = self.cluster
+        while cluster.is_locked:
+            yield
+            if self.clock.monotonic() > deadline:
+                raise DeadlineExceededError
         ending = call.ends_assumed_preemption and cluster.known_preemptor(call.pod) is not None
-        with cluster.deciding_anew(call.pod.uid) if ending else nullcontext():
-            snapshot = cluster.snapshot()
-            context = CallContext(
-                snapshot,
-                self.engine,
-                self.search,
-                lambda: clock.monotonic() <= deadline,
-                cluster.pods.pending,
-            )
-            return call.decide(context), snapshot
+        with (
+            cluster.deciding_anew(call.pod.uid) if ending else nullcontext(),
+            cluster.locked_snapshot() as snapshot,
+        ):
+
+            def decide(has_time_left: HasTimeLeft) -> VerbResult:
+                pending = cluster.pods.pending
+                context = CallContext(snapshot, self.engine, self.search, has_time_left, pending)
+                return call.decide(context)
+
+            return (yield from decide_in_steps(decide, deadline, self.clock)), snapshot
 
     def scrape(self) -> bytes:
         """Return the metrics with current gauges."""
@@ -288,10 +295,11 @@ class Service:
 
 async def _run_in_steps(steps: Steps[T]) -> T:
     """Return the result of all steps; let the event loop run in between."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        await asyncio.sleep(0)
+    with closing(steps):
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await asyncio.sleep(0)

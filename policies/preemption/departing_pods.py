@@ -15,7 +15,7 @@ selectVictimsOnDomain in pkg/scheduler/framework/preemption/podgrouppreemption.g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from policies.kubernetes.releases import Release
@@ -28,7 +28,7 @@ def affects_other_nodes(pod: Pod, snapshot: Snapshot) -> bool:
     return bool(pod.anti_affinity or snapshot.pods_with_anti_affinity)
 
 
-def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
+def without_departing(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
     """Return the snapshot without the departing pods of some nodes; itself if nothing changes.
 
     The nominated pods of these nodes count as not assumed.

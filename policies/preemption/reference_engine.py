@@ -96,7 +96,7 @@ def filter_with_terminating_pods(
         remaining = possible_victims(pod, snapshot, rules.release).remaining()
     else:
         names = snapshot.nodes if affects_other_nodes(pod, snapshot) else among
-        remaining = without_departing(snapshot, names)
+        remaining = without_departing(snapshot, in_time(names, has_time_left))
     without = filter_nodes(pod, remaining, rules, among, has_time_left)
     if remaining is snapshot or not without.rejected:
         return without

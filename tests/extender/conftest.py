@@ -26,6 +26,7 @@ from fakeapi.demo.scenarios import scenario
 from fakeapi.testing.fake_cluster import FakeCluster
 from policies.kubernetes.snapshot import DisruptionBudget, Node, Pod
 from policies.kubernetes.storage import StorageKind
+from policies.preemption.engine import Engine
 from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import encoded, pod_json
 from tests.builders.storage import StorageObject
@@ -99,9 +100,14 @@ def live_cluster(
     *things: Node | Pod | DisruptionBudget | StorageObject | Unreadable,
     clock: HandClock | None = None,
     unlisted: Collection[StorageKind] = (),
+    engine: Engine | None = None,
 ) -> SchedulerCache:
-    """Build a cache with these objects; all kinds of storage but ``unlisted`` have been listed."""
-    cluster = SchedulerCache((clock or HandClock()).monotonic)
+    """Build a cache with these objects; all kinds of storage but ``unlisted`` have been listed.
+
+    ``engine`` follows its snapshots.
+    """
+    follow = (engine or ReferenceEngine()).follow
+    cluster = SchedulerCache((clock or HandClock()).monotonic, follow)
     for table in storage_stores(cluster).values():
         if table.kind not in unlisted:
             table.replace([])

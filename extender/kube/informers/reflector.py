@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -108,12 +108,18 @@ class ReflectorStore(Protocol[T_contra]):
         ...
 
 
+def never_locked() -> bool:
+    """Return False: the stores may change at any time."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ReflectorContext:
     """What the reflectors of one server share.
 
     ``clock`` and ``rng`` determine delays and watch timeouts. ``log`` is by default structlog's
-    logger. A watch that is silent for ``silence_seconds`` is restarted (None: never).
+    logger. A watch that is silent for ``silence_seconds`` is restarted (None: never). While
+    ``is_locked`` returns True, no store changes.
     """
 
     client: Client
@@ -121,6 +127,7 @@ class ReflectorContext:
     rng: random.Random
     log: Any = None
     silence_seconds: float | None = None
+    is_locked: Callable[[], bool] = never_locked
 
 
 class Reflector(Generic[T]):
@@ -149,6 +156,7 @@ class Reflector(Generic[T]):
         self._clock = context.clock
         self._rng = context.rng
         self._silence_seconds = context.silence_seconds
+        self._is_locked = context.is_locked
         self._resource = resource
         self._decode = decode
         self._store = store
@@ -204,6 +212,7 @@ class Reflector(Generic[T]):
         listing = await self._client.list(
             self._resource, self._decode, self._selection, resource_version=self._least_version("0")
         )
+        await self._wait_unlocked()
         self._replace(listing)
 
     def _replace(self, listing: ObjectList[T]) -> None:
@@ -251,6 +260,7 @@ class Reflector(Generic[T]):
         self._log_recovery()
         try:
             async for event in events:
+                await self._wait_unlocked()
                 self._apply_to_store(event)
                 self._reached(event.resource_version)
             self._suspect = False
@@ -259,6 +269,15 @@ class Reflector(Generic[T]):
             raise
         finally:
             self.watching = False
+
+    async def _wait_unlocked(self) -> None:
+        """Return when the store may change.
+
+        Decisions lock it, and wait for each other in the same way: in each iteration of the event
+        loop, each of them looks once. So the next decision does not overtake those who wait.
+        """
+        while self._is_locked():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0)
 
     def _apply_to_store(self, event: WatchEvent) -> None:
         if event.type == "DELETED":
@@ -276,6 +295,7 @@ class Reflector(Generic[T]):
         if is_version_unusable(error) and self._must_list and not self._version_refused:
             self._version_refused = True
             return
+        await self._wait_unlocked()
         self._settle_unless_served(error)
         self._must_list = self._must_list or not is_retriable(error)
         delay = max(self._backoff.next_delay(), requested_delay(error))

@@ -39,13 +39,13 @@ def vectorize_pod_topology_spread(
     constraints = spreading.constraints(filter_input.pod, filter_input.snapshot)
     if not constraints:
         return VectorizedFilter()
-    topologies = [topology_column(filter_input.columns, each.topology_key) for each in constraints]
+    columns, has_time_left = filter_input.columns, filter_input.has_time_left
+    keys = in_time((each.topology_key for each in constraints), has_time_left)
+    topologies = [topology_column(columns, key) for key in keys]
     has_all_keys = np.logical_and.reduce([each.labelled for each in topologies])
     skews = tuple(
         _skew(constraint, where, has_all_keys & _included(constraint, filter_input), filter_input)
-        for constraint, where in in_time(
-            zip(constraints, topologies, strict=True), filter_input.has_time_left
-        )
+        for constraint, where in in_time(zip(constraints, topologies, strict=True), has_time_left)
     )
     found = PodTopologySpreadConstraint(spreading.name, filter_input, constraints, skews)
     return VectorizedFilter((found,), reads_other_pods=True)

@@ -171,8 +171,9 @@ def test_an_echo_leaves_out_offers_that_invalidate_the_others(release: str) -> N
 
 class TestDeadlinesWithinTheSearch:
     def test_the_best_candidate_so_far_is_an_answer_with_a_note(self) -> None:
-        # Looks at the clock: the start, staleness, three nodes filtered, two tried of three.
-        serving = service(HandClock(step=0.1), FallbackKind.ERROR, seconds=0.75)
+        # With each look at the clock a step ends, and the decision looks once more: three nodes are
+        # filtered, and two of three are tried.
+        serving = service(HandClock(step=0.1), FallbackKind.ERROR, seconds=1.4)
         body = preempt_body(VIP, node_1=["web-1"], node_2=["web-2"], node_3=["web-3"])
         answered = at_once(serving.answer(VerbCall("preempt", body, 0.0)))
         [(chosen, victims)] = preempted(answered.body, serving.cluster.snapshot()).items()
@@ -204,7 +205,7 @@ class TestDeadlinesWithinTheSearch:
         assert serving.cluster.snapshot().nodes == assumed.nodes
 
     def test_a_finished_decision_is_sent_after_the_deadline(self) -> None:
-        serving = service(HandClock(step=0.1), FallbackKind.VETO, seconds=0.45)
+        serving = service(HandClock(step=0.1), FallbackKind.VETO, seconds=1.2)
         answered = at_once(serving.answer(VerbCall("filter", BY_NAME, 0.0)))
         answered.record()
         figures = serving.scrape().decode().splitlines()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -318,3 +320,24 @@ async def test_the_pods_that_repel_a_pod_are_counted_until_the_deadline() -> Non
     service = Service(cluster, VectorizedEngine(), clock, fallback_policy=deadlines)
     status, text = await call(service, "filter", filter_body(POD, *NAMES))
     assert (status, "late" in text) == (503, True)
+
+
+TERMS: Final = {
+    "required terms of podAffinity": partial(affinity, "podAffinity"),
+    "required terms of podAntiAffinity": partial(affinity, "podAntiAffinity"),
+    "topologySpreadConstraints": spread,
+}
+
+
+@pytest.mark.parametrize("verb", ["filter", "preempt"])
+@pytest.mark.parametrize(("what", "build"), TERMS.items(), ids=TERMS)
+async def test_a_pod_has_a_hundred_terms_of_each_kind_at_most(
+    verb: str, what: str, build: Callable[[int], dict[str, Any]]
+) -> None:
+    def body(terms: int) -> bytes:
+        return filter_body(build(terms), *NAMES) if verb == "filter" else preempting(build(terms))
+
+    problem = f"reprieve: Pod: 101 {what}; expected at most 100\n"
+    assert await call(serve(), verb, body(101)) == (400, problem)
+    status, _ = await call(serve(), verb, body(100))
+    assert status == 200

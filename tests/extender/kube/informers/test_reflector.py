@@ -333,3 +333,19 @@ async def test_two_minutes_without_a_delay_reset_the_backoff() -> None:
 def test_the_same_seed_gives_the_same_delays() -> None:
     first, second = (ReflectorBackoff(SteppedClock(), random.Random(3)) for _ in range(2))
     assert [first.next_delay() for _ in range(5)] == [second.next_delay() for _ in range(5)]
+
+
+async def test_the_store_does_not_change_while_it_is_locked() -> None:
+    clock, store = SteppedClock(), RecordingStore()
+    api = ScriptedApi(clock, a_list(2, A1), a_watch(added("c", 3)))
+    locked = True
+    context = ReflectorContext(Client(api), clock, random.Random(7), is_locked=lambda: locked)
+    informer = Reflector(context, PODS, thing, store)
+    running = asyncio.create_task(informer.run())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert (len(api.requests), store.changes) == (1, [])
+    locked = False
+    await api.played.wait()
+    running.cancel()
+    assert store.changes == ["=a1", "+c3"]
