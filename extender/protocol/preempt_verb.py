@@ -58,7 +58,7 @@ from policies.preemption.policy import (
     SchedulerRules,
     order_victims,
 )
-from policies.preemption.time_limit import DeadlineExceededError
+from policies.preemption.time_limit import DeadlineExceededError, in_time
 from policies.preemption.unknown_objects import unknown_objects
 from policies.preemption.victim_selection import PREEMPTION_POLICY_NEVER
 from policies.preemption.victim_units import VictimUnits, victim_units
@@ -136,7 +136,7 @@ class PreemptArgs:
             return _verb_result(decision, None, [*notes, decision.reason])
         if decision.not_evaluated or (self.candidates and decision.chosen is None):
             notes.append(_deferral_note(decision, context.snapshot))
-            decision = _deferred(self, units, context.rules, decision, notes)
+            decision = _deferred(self, units, context, decision, notes)
         chosen = decision.chosen
         if chosen is not None:
             violation = guardrail_violation(
@@ -274,13 +274,17 @@ def _deferral_note(decision: PreemptionDecision, snapshot: Snapshot) -> str:
 def _deferred(
     args: PreemptArgs,
     units: VictimUnits,
-    rules: SchedulerRules,
+    context: CallContext,
     decision: PreemptionDecision,
     notes: list[str],
 ) -> PreemptionDecision:
-    """Choose among kube-scheduler's own candidates; add to ``notes`` why one is left out."""
+    """Choose among kube-scheduler's own candidates; add to ``notes`` why one is left out.
+
+    Raise DeadlineExceededError.
+    """
+    rules = context.rules
     candidates: dict[str, Candidate] = {}
-    for node, offer in args.candidates.items():
+    for node, offer in in_time(args.candidates.items(), context.has_time_left):
         found = _as_candidate(node, offer, units)
         if isinstance(found, str):
             notes.append(f"left out: {found}")

@@ -127,7 +127,7 @@ class SpreadConstraintState:
         self._has_time_left = has_time_left
         self._counts = [skew.count(view).copy() for skew in in_time(skews, has_time_left)]
         self._limits = [view.of_nodes(skew.limit) for skew in skews]
-        self._moving = [skew.moving(view) for skew in skews]
+        self._moving = [skew.moving(view) for skew in in_time(skews, has_time_left)]
 
     def allows(self, depth: int) -> Bools:
         """Return for each row whether its domains stay within their limits with one more pod."""

@@ -293,6 +293,8 @@ CLUSTER_WIDE: Final[dict[str, tuple[str, bytes, float]]] = {
         ("filter of sent nodes", sent, 0.01 * (KNOWN + 15)),
         ("preempt", preempting, 0.15),
     )
+} | {
+    "deferral": ("preempt", preempting(affinity("podAffinity", 1)), 0.01 * KNOWN),
 }
 """Calls, and a deadline that the other parts of their decisions keep; a step takes 10 ms."""
 
