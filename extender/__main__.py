@@ -22,7 +22,7 @@ def run() -> None:
 
 def no_cluster(name: str) -> NoReturn:
     """Raise ConfigError: no scenario's cluster can be embedded without fakeapi."""
-    from extender.config.component_config import ConfigError
+    from extender.config.strict_decoding import ConfigError
 
     raise ConfigError(
         f"--embedded: {name!r} requires fakeapi, which this command does not include; "

@@ -13,13 +13,13 @@ import msgspec
 
 from extender.config.component_config import (
     Config,
-    ConfigError,
     PartialConfig,
     TracingConfig,
     find_policy,
     read_config,
     validate_filters,
 )
+from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import Clock
 from extender.secure_serving.dynamic_certificates import CertificateError, load_serving_certificate
 from policies.kubernetes.releases import UnknownReleaseError, release

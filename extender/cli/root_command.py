@@ -21,13 +21,8 @@ from typer.exceptions import TyperException
 
 from extender.cli import workloadspread_commands
 from extender.cli.config_validation import load_serving_config
-from extender.config.component_config import (
-    Config,
-    ConfigError,
-    filters_from_config,
-    find_policy,
-    load_config,
-)
+from extender.config.component_config import Config, filters_from_config, find_policy, load_config
+from extender.config.strict_decoding import ConfigError
 from extender.eviction.advise.command import ADVISE_EXAMPLE, advise_eviction
 from extender.eviction.command import EVICT_EXAMPLE, explain_evict
 from extender.explain.cluster_files import (

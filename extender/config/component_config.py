@@ -83,6 +83,7 @@ import msgspec
 
 from extender.config.plugin_args import ManagedResource, PluginConfig, filter_settings
 from extender.config.strict_decoding import (
+    ConfigError,
     ConfigFileError,
     StrictResult,
     decode_strictly,
@@ -105,17 +106,6 @@ from policies.preemption.policy import (
 )
 
 T = TypeVar("T")
-
-
-class ConfigError(ValueError):
-    """A configuration or policy is invalid.
-
-    Each of ``errors``, and each line of the text, names file, field and what was expected.
-    """
-
-    def __init__(self, *errors: str) -> None:
-        super().__init__("\n".join(errors))
-        self.errors = errors
 
 
 _MAX_SECONDS = 1e9  # seconds; rejects .inf

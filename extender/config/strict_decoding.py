@@ -30,6 +30,17 @@ _UNKNOWN = re.compile(r"Object contains unknown field (.*)")
 _MISSING = re.compile(r"Object missing required field (.*)")
 
 
+class ConfigError(ValueError):
+    """A configuration or policy is invalid.
+
+    Each of ``errors``, and each line of the text, names file, field and what was expected.
+    """
+
+    def __init__(self, *errors: str) -> None:
+        super().__init__("\n".join(errors))
+        self.errors = errors
+
+
 class ConfigFileError(ValueError):
     """A file holds no document; the text has the reason, without the name of the file."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import RenderableType
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.eviction.explanation import LAYOUTS, EvictDocument, evict_document, run_rounds
 from extender.eviction.input_files import load_node
 from extender.eviction.kubelet_flags import KubeletFlags

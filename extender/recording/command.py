@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.api_errors import ApiError, MalformedError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 from typing import Final
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 
 SPARE_FILES: Final = 64
 """Files that are not connections of clients: watches, certificates, the log."""

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from extender.cli.root_command import EmbeddedCluster, build_command_line, run_command_line
 from extender.cli.workloadspread_commands import validate_commands
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.controllers.process import command
 from fakeapi.apiserver.validation.object_validation import pod_spec_errors
 from fakeapi.cli import replay_command

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.controllers.process.controller_manager import UnknownComponentError
 from extender.protocol.verb_context import Search
 from extender.terminal.command_line import OutputOption, log_line, print_output, stop_signal

@@ -18,7 +18,7 @@ from typing import Any, Final
 import typer
 from typer.exceptions import TyperException
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.manifests import ManifestError
 from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.terminal.command_line import exit_with_errors, log_to_stderr

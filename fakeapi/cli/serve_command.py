@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import orjson
 import typer
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.controllers.process.controller_manager import UnknownComponentError
 from extender.kube.decoders.manifests import ManifestError, read_manifests
 from extender.secure_serving.open_files import MANY_FILES, raise_open_file_limit

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.rule import Rule
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from fakeapi.demo.captured_requests import run_captured_requests, wide_console
 from fakeapi.demo.driver import DemoDriver, DemoOutcome
 from fakeapi.demo.environment import run_demo_cluster

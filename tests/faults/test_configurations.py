@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.cli.config_validation import load_serving_config
-from extender.config.component_config import Config, ConfigError, filters_from_config, find_policy
+from extender.config.component_config import Config, filters_from_config, find_policy
+from extender.config.strict_decoding import ConfigError
 from extender.observability.decision_history import DecisionHistory
 from extender.secure_serving.connection_limits import ConnectionRegistry
 from extender.server.call_queue import CallQueue

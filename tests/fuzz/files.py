@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import yaml
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.cli.commands import run_commands
 from fakeapi.controlplane.components import read_scheduler_options, read_simulation_script

@@ -23,7 +23,7 @@ import typer
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.controllers.process.controller_manager import (
     SPREAD_WEBHOOKS,
     WORKLOADS,

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import structlog
 from aiohttp import web
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.controllers.webhooks.admission_review import ReviewError
 from extender.controllers.webhooks.webhook_endpoint import (
     Detach,

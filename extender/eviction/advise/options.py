@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.eviction.advise.local_node import PROC
 from extender.eviction.advise.output import Printer, single_printer, watch_printer
 from extender.eviction.advise.run import (

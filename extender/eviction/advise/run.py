@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.eviction.advise.executor import (
     COMPONENT,
     Action,

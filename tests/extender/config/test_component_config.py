@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from extender.config.component_config import Config, ConfigError, find_policy, load_config
+from extender.config.component_config import Config, find_policy, load_config
+from extender.config.strict_decoding import ConfigError
 from extender.protocol.verb_context import Search
 from policies import decide_preemption
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, SchedulerRules

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from extender.config.component_config import Config, ConfigError, filters_from_config, load_config
+from extender.config.component_config import Config, filters_from_config, load_config
+from extender.config.strict_decoding import ConfigError
 from policies.kubernetes.selectors import (
     NodeSelector,
     NodeSelectorTerm,

@@ -10,12 +10,11 @@ import pytest
 from extender.cli.config_validation import load_serving_config
 from extender.config.component_config import (
     Config,
-    ConfigError,
     ConnectionLimits,
     DegradedConfig,
     FallbackConfig,
 )
-from extender.config.strict_decoding import decode_strictly
+from extender.config.strict_decoding import ConfigError, decode_strictly
 from extender.protocol.verb_context import FallbackKind
 from tests.extender.conftest import HandClock
 

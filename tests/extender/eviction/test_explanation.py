@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.eviction.command import EvictQuery, explain_query
 from extender.eviction.kubelet_flags import KubeletFlags
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.eviction.kubelet_flags import KubeletFlags
 from extender.kube.decoders.manifests import ManifestError
 from policies.eviction.config import DEFAULT_THRESHOLDS, EvictionConfig

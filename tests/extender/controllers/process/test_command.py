@@ -15,7 +15,7 @@ import aiohttp
 import orjson
 import pytest
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.controllers.process.webhook_server import read_webhook_address
 from extender.kube.rest.resources import LEASES, PODS, REPLICA_SETS
 from fakeapi import FakeCluster

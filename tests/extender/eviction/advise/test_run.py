@@ -9,7 +9,7 @@ import msgspec
 import orjson
 import pytest
 
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.eviction.advise.documents import round_document
 from extender.eviction.advise.rounds import ObservationRound
 from extender.eviction.advise.run import RunContext, advise

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from extender.cli.config_validation import load_serving_config
-from extender.config.component_config import ConfigError
+from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.manifests import ManifestError, read_manifests
 from extender.kube.decoders.yaml_loader import (
     MAX_ALIASED_NODES,

@@ -13,7 +13,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from extender.config.component_config import Config, ConfigError
+from extender.config.component_config import Config
+from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import SystemClock
 from extender.server.process import run_server
 from fakeapi import FakeCluster
