@@ -108,11 +108,17 @@ class WatchedCluster:
     async def delete(
         self, kind: str, name: str, namespace: str = NAMESPACE, **options: Any
     ) -> None:
-        """Delete an object of the namespace, or with ``kind`` Namespace a namespace."""
+        """Delete an object of the namespace, or with ``kind`` Namespace a namespace.
+
+        Return once the copy shows it. Another object may have its name by then.
+        """
         there = "" if kind == "Namespace" else namespace
+        former = _uid(self.get(kind, name, there))
         await self._send("DELETE", _path(kind, namespace, name), options, _JSON)
         if kind in self._followed:
-            await self.until(lambda: is_going(self.get(kind, name, there)))
+            await self.until(
+                lambda: is_going(found := self.get(kind, name, there)) or _uid(found) != former
+            )
 
     async def evict(self, name: str) -> None:
         """Evict a pod."""
@@ -217,6 +223,10 @@ async def watched(session: aiohttp.ClientSession, *kinds: str) -> AsyncIterator[
 def is_going(thing: Document | None) -> bool:
     """Return whether an object is deleted or terminating."""
     return thing is None or "deletionTimestamp" in thing["metadata"]
+
+
+def _uid(thing: Document | None) -> str:
+    return "" if thing is None else str(thing["metadata"]["uid"])
 
 
 def _label(kind: str, meta: Document) -> str:
