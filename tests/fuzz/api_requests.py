@@ -175,6 +175,7 @@ _QUERIES: Final = (
 )
 UPSTREAM_500: Final = (
     "failed to create typed patch object",
+    "resourceVersion should not be set on objects to be created",
     "target.kind: ",
     "target.name: ",
     "Internal error occurred: json: cannot unmarshal",
