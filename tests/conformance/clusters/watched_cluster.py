@@ -17,7 +17,8 @@ import orjson
 from tests.builders import Document
 from tests.conformance.objects import NAMESPACE
 
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 180.0
+"""client-go waits up to a minute, after repeated errors, until it opens a watch again."""
 
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 _JSON: Final = {"Content-Type": "application/json"}

@@ -24,7 +24,8 @@ NAMED: Final[KnownErrors] = {
 """Patterns of lines that name an injected fault."""
 
 _ERROR_SHARE: Final = 0.01
-_WATCH_SHARE: Final = 0.2
+_WATCH_SHARE: Final = 0.08
+"""A third of the watches ends early. Clients wait longer after each that does, up to a minute."""
 
 
 def injected_faults(clients: Clients) -> list[Fault]:

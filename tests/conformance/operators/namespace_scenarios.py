@@ -56,7 +56,8 @@ async def _delete_and_see_again(
 
 async def _delete_owner(world: WatchedCluster, name: str, namespace: str, policy: str) -> None:
     await world.create(workload("ReplicaSet", name, namespace, 2))
-    await world.until(lambda: len(pods(world, namespace, app=name)) == 2)
+    # The controllers have seen the pods: the garbage collector cannot orphan what it has not.
+    await world.until(lambda: status(world, "ReplicaSet", name, namespace).get("replicas") == 2)
     await world.delete("ReplicaSet", name, namespace, propagationPolicy=policy)
     await world.until(lambda: world.get("ReplicaSet", name, namespace) is None)
 
