@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from extender.kube.rest.clock import Clock
+from extender.terminal.log_limits import shortened
 
 
 class InformerState(Protocol):
@@ -38,6 +39,11 @@ class InformerState(Protocol):
     @property
     def refusal(self) -> str:
         """How the server refuses the kind, "" if it does not."""
+        ...
+
+    @property
+    def last_error(self) -> str:
+        """The error of the last request or watch, "" if it succeeded."""
         ...
 
     @property
@@ -91,7 +97,8 @@ class Readiness:
         silent, ages = frozenset(self.silent_kinds()), self.ages()
         for kind, informer in self.informers.items():
             if kind in silent:
-                yield f"[-] {kind} no data received for {ages[kind]:.0f} s"
+                silence = f"no data received for {ages[kind]:.0f} s"
+                yield f"[-] {kind} {silence}{_describe_error(informer)}"
             else:
                 yield f"[{'+' if informer.settled else '-'}] {kind} {_describe_state(informer)}"
         yield from (f"[!] {warning}" for warning in (each() for each in self.warnings) if warning)
@@ -102,4 +109,9 @@ def _describe_state(informer: InformerState) -> str:
         return "synced"
     if informer.settled:
         return f"{informer.refusal}: pods that need it are not evaluated"
-    return "not synced"
+    return f"not synced{_describe_error(informer)}"
+
+
+def _describe_error(informer: InformerState) -> str:
+    line = " ".join(informer.last_error.split())
+    return f": {shortened(line)}" if line else ""

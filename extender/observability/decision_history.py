@@ -81,13 +81,19 @@ class DecisionHistory:
     ) -> bytes:
         """Return the newest ``limit`` records as JSON, newest first.
 
-        ``pod`` (namespace/name) and ``verb`` select records, if given.
+        ``pod`` (namespace/name) and ``verb`` select records, if given. If they select none, a
+        message says what is kept.
         """
         chosen = [
             each
             for each in reversed(self._records)
             if pod in (None, each.pod.key) and verb in (None, each.verb)
         ]
+        if not chosen and (pod is not None or verb is not None):
+            message = f"none of the last {len(self._records)} decisions is selected"
+            if pod is not None and "/" not in pod:
+                message += "; expected pod=NAMESPACE/NAME"
+            return msgspec.json.encode({"decisions": [], "message": message})
         return msgspec.json.encode({"decisions": chosen[:limit]})
 
 

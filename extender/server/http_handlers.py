@@ -73,6 +73,7 @@ def build_app(
     prefixes = tuple(path_prefixes)
     for prefix in ("", *prefixes):
         app.router.add_post(f"/{prefix.strip('/')}/{{verb}}".replace("//", "/"), verb)
+    app.router.add_get("/", _links_handler)
     app.router.add_get("/livez", _health_handler)
     app.router.add_get("/healthz", _health_handler)
     app.router.add_get("/readyz", _ready_handler(service))
@@ -225,6 +226,17 @@ def _error_response(service: Service, verb: str, status: int, problem: str) -> w
     service.decision_log.log_refusal(verb, status, line)
     headers = _RETRY_AFTER.get(status)
     return web.Response(status=status, text=f"reprieve: {line}\n", headers=headers)
+
+
+_LINKS: Final = ("/readyz?verbose", "/livez", "/metrics", "/decisions", "/openapi.json")
+
+
+async def _links_handler(_: web.Request) -> web.Response:
+    """Return a page with links, for browsers; kube-scheduler calls the verbs by POST."""
+    verbs = ", ".join(f"POST /{verb}" for verb in VERBS)
+    links = "".join(f'<li><a href="{link}">{link}</a></li>' for link in _LINKS)
+    page = f"<!DOCTYPE html><title>Reprieve</title><h1>Reprieve</h1><p>{verbs}</p><ul>{links}</ul>"
+    return web.Response(text=f"{page}\n", content_type="text/html")
 
 
 async def _health_handler(_: web.Request) -> web.Response:

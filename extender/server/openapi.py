@@ -81,9 +81,10 @@ class ExtenderPreemptionArgs(Struct):
 
 
 class Decisions(Struct):
-    """The latest answers, newest first."""
+    """The latest answers, newest first; ``message`` says why none is selected."""
 
     decisions: list[DecisionRecord]
+    message: str = ""
 
 
 _TYPES: Final = (
@@ -179,6 +180,7 @@ def _other_paths(decisions: JsonObject) -> dict[str, JsonObject]:
     ready = {"200": "ready", "503": "the reason why it is not ready"}
     alive = {"200": "alive"}
     return {
+        "/": _get_path("Return a page with links.", {"200": "the page", "403": _FORBIDDEN}),
         "/livez": _get_path("Return whether the process is alive.", alive),
         "/healthz": _get_path("Return whether the process is alive.", alive),
         "/readyz": _get_path("Return whether calls are answered.", ready, [verbose]),

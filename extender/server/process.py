@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Final
 
 import structlog
+from prometheus_client import Info, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -48,10 +51,17 @@ _GATES: Final[Mapping[str, FeatureGate]] = {
 def register_serving_metrics(
     service: Service, connections: ConnectionRegistry, reloader: CertificateReloader | None
 ) -> None:
-    """Register the metrics of connections and, with TLS, of the certificate and its warning."""
-    service.metrics.registry.register(_ConnectionMetrics(connections))
+    """Register the metrics of the process, connections and, with TLS, of the certificate.
+
+    Readiness shows the certificate's warning.
+    """
+    registry = service.metrics.registry
+    ProcessCollector(registry=registry)
+    about = {"version": version("reprieve"), "python": platform.python_version()}
+    Info("reprieve_build", "Version of Reprieve and of Python", registry=registry).info(about)
+    registry.register(_ConnectionMetrics(connections))
     if reloader is not None:
-        service.metrics.registry.register(_CertificateMetrics(reloader))
+        registry.register(_CertificateMetrics(reloader))
 
         def certificate_warning() -> str:
             warning = reloader.warning()

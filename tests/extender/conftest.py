@@ -67,6 +67,7 @@ class InformerState:
     refusal: str = ""
     resource_version: str = "1"
     last_heard: float = 0.0
+    last_error: str = ""
 
     async def run(self) -> None: ...
 

@@ -19,7 +19,7 @@ from extender.server.service import Service, VerbCall
 from policies import DEFAULT_RULES, Snapshot
 from policies.preemption.vectorized import VectorizedEngine
 from tests.bench.clusters import cluster, encoded, snapshot_of
-from tests.extender.conftest import HandClock
+from tests.extender.conftest import HandClock, InformerState
 from tests.load import bodies
 from tests.load.answer_check import Checked, Lags, check, difference
 from tests.load.history import History
@@ -44,21 +44,6 @@ def first() -> Snapshot:
 @cache
 def sent() -> dict[str, list[bytes]]:
     return {name: bodies.build(replace(KIND[name]), first())[:BODIES] for name in ASKED}
-
-
-@dataclass
-class Feed:
-    """A cache that has synced, and its version."""
-
-    resource_version: str = "1"
-    settled: bool = True
-    synced: bool = True
-    refusal: str = ""
-    last_heard: float = 0.0
-
-    async def run(self) -> None: ...
-
-    async def wait_settled(self) -> None: ...
 
 
 @dataclass
@@ -92,7 +77,7 @@ def changes(count: int) -> list[Change]:
     return made
 
 
-def live(feed: Feed) -> tuple[SchedulerCache, Service]:
+def live(feed: InformerState) -> tuple[SchedulerCache, Service]:
     engine = VectorizedEngine(DEFAULT_RULES)
     following = SchedulerCache(lambda: 0.0, engine.follow)
     for state in first().nodes.values():
@@ -106,7 +91,7 @@ def live(feed: Feed) -> tuple[SchedulerCache, Service]:
     return following, Service(following, engine, HandClock(), informers={"pods": feed})
 
 
-def follow(following: SchedulerCache, feed: Feed, change: Change) -> None:
+def follow(following: SchedulerCache, feed: InformerState, change: Change) -> None:
     pod = decode_pod(bytes(change.event.object), DEFAULT_RULES.release)
     if change.event.type == "DELETED":
         following.pods.remove(pod)
@@ -118,7 +103,7 @@ def follow(following: SchedulerCache, feed: Feed, change: Change) -> None:
 @cache
 def full_run() -> RunResults:
     """Ask an extender now and then while pods change."""
-    results, feed = RunResults(changes(400)), Feed()
+    results, feed = RunResults(changes(400)), InformerState()
     following, service = live(feed)
     calls = [(name, number) for number in range(BODIES) for name in ASKED] * 2
     for index, change in enumerate(results.changes):
@@ -256,7 +241,7 @@ def test_a_search_that_was_cut_short_may_not_name_a_node_that_is_no_candidate() 
 
 
 def test_the_history_equals_the_extenders_cache() -> None:
-    results, feed = full_run(), Feed()
+    results, feed = full_run(), InformerState()
     following, _ = live(feed)
     history = History(first(), results.changes, DEFAULT_RULES.release)
     for change in results.changes:

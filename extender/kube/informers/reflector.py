@@ -141,7 +141,8 @@ class Reflector(Generic[T]):
       timeout), in the clock's monotonic seconds;
     - `watching`: whether a watch is open, so that silence means that nothing changed;
     - `relists`: lists after the first; `reconnects`: watches resumed without a list;
-    - `refusal`: why the resource is unavailable, "" if it is not.
+    - `refusal`: why the resource is unavailable, "" if it is not;
+    - `last_error`: the error of the last request or watch, "" if it succeeded.
     """
 
     def __init__(
@@ -170,6 +171,7 @@ class Reflector(Generic[T]):
         self._resuming = False
         self._suspect = False
         self._error_kind = ""
+        self.last_error = ""
         self.resource_version = ""
         self.last_heard = context.clock.monotonic()
         self.watching = False
@@ -312,12 +314,12 @@ class Reflector(Generic[T]):
             self._log.warning(
                 "informer_trouble", error=str(error), then=then, in_seconds=round(delay, 1)
             )
-        self._error_kind = kind
+        self._error_kind, self.last_error = kind, str(error)
 
     def _log_recovery(self) -> None:
         if self._error_kind:
             self._log.info("informer_recovered", resource_version=self.resource_version)
-        self._error_kind = ""
+        self._error_kind = self.last_error = ""
 
 
 class OptionalReflector(Reflector[T]):

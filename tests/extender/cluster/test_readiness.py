@@ -53,6 +53,18 @@ CASES: dict[str, tuple[Readiness, str, list[str]]] = {
         "waiting for pods",
         ["[-] pods not synced", "[-] nodes no data received for 61 s"],
     ),
+    "those whose requests fail": (
+        readiness(
+            61,
+            pods=InformerState(synced=False, settled=False, last_error="403 Forbidden:\nno list"),
+            nodes=InformerState(last_error="connection refused"),
+        ),
+        "waiting for pods",
+        [
+            "[-] pods not synced: 403 Forbidden: no list",
+            "[-] nodes no data received for 61 s: connection refused",
+        ],
+    ),
     "one that need not be": (
         readiness(61, claims=InformerState(synced=False, refusal="v1 Claim rejected")),
         "",

@@ -127,6 +127,18 @@ class TestDecisions:
                 "reprieve: limit: '-1' is not a valid number of decisions\n",
             )
 
+    async def test_a_message_says_why_none_is_selected(self) -> None:
+        async with served(cluster()) as extender:
+            await ask(extender, "/filter", filter_body(VIP, "node-1"))
+            messages = [
+                json.loads((await extender.get(f"/decisions?pod={pod}")).text)["message"]
+                for pod in ("default/other", "vip")
+            ]
+        assert messages == [
+            "none of the last 1 decisions is selected",
+            "none of the last 1 decisions is selected; expected pod=NAMESPACE/NAME",
+        ]
+
     def test_only_the_last_are_kept(self) -> None:
         recent = DecisionHistory(2)
         for at in "abc":

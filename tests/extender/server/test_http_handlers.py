@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import platform
+import re
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -280,6 +283,15 @@ class TestReadiness:
         assert (reply.status, reply.text) == (200, "ok\n")
 
 
+async def test_the_links_of_the_root_page_lead_somewhere(demo_extender: Extender) -> None:
+    page = await demo_extender.get("/")
+    assert "POST /filter, POST /preempt" in page.text
+    links = re.findall('href="([^"]*)"', page.text)
+    assert "/readyz?verbose" in links
+    for link in links:
+        assert (await demo_extender.get(link)).status == 200
+
+
 class TestMetrics:
     async def test_metrics_follow_the_answers(self) -> None:
         cluster = live_cluster(
@@ -307,6 +319,12 @@ class TestMetrics:
             "reprieve_promises 1.0",
             'reprieve_objects{kind="pods"} 3.0',
         }
+
+    async def test_the_build_and_the_process_are_described(self, demo_extender: Extender) -> None:
+        figures = (await demo_extender.get("/metrics")).text
+        about = f'python="{platform.python_version()}",version="{version("reprieve")}"'
+        assert f"reprieve_build_info{{{about}}} 1.0" in figures
+        assert "process_resident_memory_bytes " in figures
 
     async def test_a_preempt_call_without_an_answer_is_counted(self) -> None:
         async with served(live_cluster(node("node-1"))) as extender:

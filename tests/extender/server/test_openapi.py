@@ -21,7 +21,7 @@ async def test_the_document_is_served_and_has_every_path() -> None:
     assert reply.status == 200
     assert set(json.loads(reply.text)["paths"]) == {
         *("/filter", "/preempt", "/scheduler/filter", "/scheduler/preempt"),
-        *("/livez", "/healthz", "/readyz", "/metrics", "/decisions", "/openapi.json"),
+        *("/", "/livez", "/healthz", "/readyz", "/metrics", "/decisions", "/openapi.json"),
     }
 
 

@@ -335,6 +335,13 @@ def test_the_same_seed_gives_the_same_delays() -> None:
     assert [first.next_delay() for _ in range(5)] == [second.next_delay() for _ in range(5)]
 
 
+async def test_the_last_error_is_known_until_a_request_succeeds() -> None:
+    failed = await play(a_refusal(403, "Forbidden"))
+    assert "403 Forbidden" in failed.informer.last_error
+    recovered = await play(a_refusal(403, "Forbidden"), a_list(2, A1))
+    assert not recovered.informer.last_error
+
+
 async def test_the_store_does_not_change_while_it_is_locked() -> None:
     clock, store = SteppedClock(), RecordingStore()
     api = ScriptedApi(clock, a_list(2, A1), a_watch(added("c", 3)))
