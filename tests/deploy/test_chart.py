@@ -39,6 +39,8 @@ EVERYTHING: Final[Document] = {
     "service": {"clusterIP": "10.96.0.77", "sessionAffinity": "ClientIP", "annotations": ANY},
     "serviceAccount": {"annotations": ANY},
     "priorityQuota": {"create": True},
+    "extraArgs": ["--search", "offered"],
+    "env": [{"name": "TZ", "value": "UTC"}],
     "podAnnotations": ANY,
     "podLabels": ANY,
     "nodeSelector": {"kubernetes.io/os": "linux"},
@@ -189,6 +191,13 @@ def test_a_digest_takes_precedence_over_a_tag(image: Document, name: str) -> Non
     assert container["image"] == name
 
 
+def test_arguments_and_environment_variables_are_added() -> None:
+    [container] = spec(rendered(EVERYTHING))["containers"]
+    assert container["args"][0] == "serve"
+    assert container["args"][-2:] == EVERYTHING["extraArgs"]
+    assert container["env"] == EVERYTHING["env"]
+
+
 def verified(ca: Document) -> Document:
     """Return values that check clients by a CA."""
     return {"tls": {"clients": {"verify": True, "ca": ca}}}
@@ -288,6 +297,7 @@ def test_our_part_of_the_schema_allows_no_unknown_keys() -> None:
         (verified({"key": "../ca.crt"}), "tls.clients.ca.key"),
         (verified({"secret": "a"}), "secret is not allowed"),
         ({"podLabels": {"app.kubernetes.io/name": "mine"}}, "podLabels"),
+        ({"env": [{"value": "UTC"}]}, "env"),
         ({"topologySpreadConstraints": [{"labelSelector": {}}]}, "topologySpreadConstraints.0"),
         ({"networkPolicy": {"schedulerCIDRs": ["10.0.0.1"]}}, "networkPolicy.schedulerCIDRs"),
         ({"podDisruptionBudget": {"maxUnavailable": "most"}}, "podDisruptionBudget.maxUnavailable"),
