@@ -22,6 +22,7 @@ KNOWN_ERRORS: Final[KnownErrors] = {
     "because it is being terminated": "workloads of a namespace are deleted after their pods",
     "unexpected items still remain in namespace": "pods of a namespace have a grace period",
     "Precondition failed: UID in precondition": "a Job was deleted and created again",
+    "does not match the ResourceVersion in record": "it collects an object that changes meanwhile",
     "Error getting updated StatefulSet from lister": "one is deleted after a failed update",
     DELETED: "it works on an object that is deleted meanwhile",
     "horizontal.go.*unable to fetch metrics from resource metrics API": "there are no metrics",
