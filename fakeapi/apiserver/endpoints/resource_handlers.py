@@ -61,27 +61,27 @@ def list_or_watch(scope: RequestScope) -> Response | Watch:
 
 def create(scope: RequestScope) -> Response:
     """Create an object; the decoded body is kept while webhooks are called."""
-    kind, request = scope.target.kind, scope.request
+    kind, request, registry = scope.target.kind, scope.request, scope.registry_with_manager
     dispatcher = scope.webhook_dispatcher
     if dispatcher is None or not dispatcher.calls_webhooks:
-        document, warnings = _draft(scope)
+        document, warnings = _draft(scope, registry)
     else:
         draft = ("draft", kind, request.body)
         encoded, warnings = scope.services.pending_calls.once(
-            draft, lambda: _encode_draft(*_draft(scope))
+            draft, lambda: _encode_draft(*_draft(scope, registry))
         )
         document = orjson.loads(encoded)  # each attempt may change its own copy
     scope.warnings.extend(warnings)
-    entry = scope.registry_with_manager.create_drafted(scope.target, document)
+    entry = registry.create_drafted(scope.target, document)
     return _object(201, scope.target, entry, warnings_for(kind, entry))
 
 
-def _draft(scope: RequestScope) -> tuple[Document, tuple[str, ...]]:
+def _draft(scope: RequestScope, registry: Registry) -> tuple[Document, tuple[str, ...]]:
     """Return the object to be created in the state before admission, and the warnings."""
     target, request = scope.target, scope.request
     check = FieldValidator(request)
     document = check.decode_body(target.kind, read_object(request, target.kind.kind))
-    return scope.registry_with_manager.draft(target, document), check.warnings
+    return registry.draft(target, document), check.warnings
 
 
 def _encode_draft(document: Document, warnings: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:

@@ -175,9 +175,10 @@ class Registry:
     def create_drafted(self, target: Target, document: Document) -> Entry:
         """Create an object that :meth:`draft` returned; raise StatusError."""
         kind = target.kind
-        document = self._admitted(target, document, None)
-        metadata = check_document(kind, document)
-        check_namespace(target.kind, target.namespace, metadata)
+        admitted = self._admitted(target, document, None)
+        if admitted is not document:
+            check_namespace(kind, target.namespace, check_document(kind, admitted))
+        document, metadata = admitted, admitted["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._free_name(target, metadata["generateName"])
         require_name(kind, document)
