@@ -6,7 +6,7 @@ A configuration; every field is optional and has this default::
     port: 8888
     pathPrefixes: []          # the verbs are also served below these paths
     bodyLimitMiB: 64
-    policy: kube-scheduler    # a built-in policy or a file
+    policy: kube-scheduler    # a built-in policy, or a file by its path from this one
     search: offered           # or: cluster
     upstream: "1.38"          # the kube-scheduler release whose rules to follow
     featureGates: {}          # of that kube-scheduler, by name: {GenericWorkload: true}
@@ -105,6 +105,7 @@ from policies.preemption.policy import (
     pod_order,
 )
 
+S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
 
@@ -267,12 +268,15 @@ class PartialConfig(NamedTuple):
 def read_config(path: Path) -> PartialConfig:
     """Return the valid part of a configuration file; an invalid field has its default.
 
-    Raise ConfigError if nothing can be read.
+    The path of a policy is relative to the file. Raise ConfigError if nothing can be read.
     """
     result = _decode_file(path, Config)
-    if result.value is None:
+    config = result.value
+    if config is None:
         raise ConfigError(*result.errors)
-    return PartialConfig(result.value, result.errors, result.invalid_fields)
+    if config.policy not in POLICIES:
+        config = msgspec.structs.replace(config, policy=str(path.parent / config.policy))
+    return PartialConfig(config, result.errors, result.invalid_fields)
 
 
 def validate_filters(config: Config) -> tuple[str, ...]:
@@ -327,10 +331,11 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _decode_file(path: Path, kind: type[T]) -> StrictResult[T]:
+def _decode_file(path: Path, kind: type[S]) -> StrictResult[S]:
     """Decode a file, with all of its errors. Raise ConfigError if it cannot be read."""
+    text_fields = [each.encode_name for each in msgspec.structs.fields(kind) if each.type is str]
     try:
-        document, duplicates = read_document(path)
+        document, duplicates = read_document(path, text_fields)
     except ConfigFileError as error:
         raise ConfigError(f"{path}: {error}") from None
     result = decode_strictly(document, kind)

@@ -11,7 +11,8 @@ not hide another. A document without any known field has a single error: it is o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +29,10 @@ _Path = tuple[str | int, ...]
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
 _UNKNOWN = re.compile(r"Object contains unknown field (.*)")
 _MISSING = re.compile(r"Object missing required field (.*)")
+
+
+_TEXT = "tag:yaml.org,2002:str"
+_FLOAT = "tag:yaml.org,2002:float"
 
 
 class ConfigError(ValueError):
@@ -74,9 +79,10 @@ class _DuplicateKeyFinder:
             yield from self.find(value, inner)
 
 
-def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
+def read_document(path: Path, text_fields: Collection[str] = ()) -> tuple[object, tuple[str, ...]]:
     """Return the only document of a file (None if empty), and one line for each duplicate key.
 
+    The values of ``text_fields`` are text as it is written, although YAML takes 1.30 as a number.
     Raise ConfigFileError.
     """
     try:
@@ -85,6 +91,9 @@ def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
         if node is None:
             return None, ()
         duplicates = tuple(_DuplicateKeyFinder().find(node, ()))
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+            if key.value in text_fields and value.tag == _FLOAT:
+                value.tag = _TEXT
         return loader.construct_document(node), duplicates
     except OSError as error:
         raise ConfigFileError(f"cannot be read: {error.strerror}") from None
@@ -146,7 +155,7 @@ class _StrictDecoder:
             shown = _format_path(self._original_path(path)) + (
                 "[...]" if place.endswith("[...]") else ""
             )
-            allowed = "" if missing else self._allowed_text(path)
+            allowed = "" if missing else self._allowed_text(path, unknown[1] if unknown else "")
             self.errors.append(f"{shown or '(the document)'}: {problem}{allowed}")
         if is_other_kind:
             return False
@@ -180,9 +189,14 @@ class _StrictDecoder:
         )
         return [step for step in steps if isinstance(step, int)]
 
-    def _allowed_text(self, path: _Path) -> str:
-        """Return the allowed names at a path for an error message, "" if there are none."""
+    def _allowed_text(self, path: _Path, written: str) -> str:
+        """Return the allowed names at a path for an error message, "" if there are none.
+
+        Return only the name that is similar to the one that is written, if there is one.
+        """
         names = _allowed_names(self._type, self.document, path)
+        if similar := get_close_matches(written, names, 1):
+            return f"; did you mean {similar[0]}?"
         return f"; expected one of {', '.join(names)}" if names else ""
 
 

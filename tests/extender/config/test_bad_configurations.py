@@ -90,7 +90,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
     ),
     "of another type": (
         (
-            "host: 5\nport: '1'\npathPrefixes: a\npolicy: []\nsearch: 1\nupstream: 1.3\nevents: 1\n"
+            "host: 5\nport: '1'\npathPrefixes: a\npolicy: []\nsearch: 1\nupstream: 1\nevents: 1\n"
             "tls: yes\nlimits: []\ndegraded: error\ntracing: http://127.0.0.1\n"
             "managedResources: {}\npluginConfig: [NodeAffinity]\n"
         ),
@@ -100,7 +100,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             "F: pathPrefixes: Expected array, got str",
             "F: policy: Expected str, got array",
             "F: search: Expected str, got int; expected one of offered, cluster",
-            "F: upstream: Expected str, got float",
+            "F: upstream: Expected str, got int",
             "F: events: Expected bool, got int; expected one of true, false",
             "F: tls: Expected object | null, got bool",
             "F: limits: Expected object, got array",
@@ -130,7 +130,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
                 "F: upstream: unknown Kubernetes release '1.12'; expected one of 1.30, 1.31, 1.32, "
                 "1.33, 1.34, 1.35, 1.36, 1.37, 1.38"
             ),
-            "F: policy: policy 'mine': no such file or built-in policy (kube-scheduler)",
+            "F: policy: policy 'D/mine': no such file or built-in policy (kube-scheduler)",
         ],
     ),
     "paths": (
@@ -168,8 +168,8 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
         "policy: P\n",
         [
             (
-                "F: policy: P: protect[0]: Object contains unknown field namespace; expected one "
-                "of name, namespaces, selector"
+                "F: policy: P: protect[0]: Object contains unknown field namespace; did you mean "
+                "namespaces?"
             )
         ],
     ),
@@ -320,10 +320,10 @@ def test_an_unknown_key_is_refused_in_every_object(
     refused: Refused, place: tuple[str, ...]
 ) -> None:
     path = refused.folder / "reprieve.yaml"
-    document: object = {"prot": 1}
+    document: object = {"xyz": 1}
     for step in reversed(place):
         document = {step: document}
     path.write_bytes(msgspec.json.encode({"queueLimit": 1, **document}))  # type: ignore[dict-item]
     line = refused.lines(path)[0]
     where = ".".join(place) or "(the document)"
-    assert line.startswith(f"F: {where}: Object contains unknown field prot; expected one of ")
+    assert line.startswith(f"F: {where}: Object contains unknown field xyz; expected one of ")

@@ -52,7 +52,7 @@ schedulerNames: [default-scheduler, batch-scheduler]
         0,
         ("/scheduler", "/a/b"),
         1,
-        "own.yaml",
+        str(tmp_path / "own.yaml"),
         Search.CLUSTER,
         "1.31",
         {"NodeDeclaredFeatures": False},
@@ -68,14 +68,15 @@ schedulerNames: [default-scheduler, batch-scheduler]
         ("port: 65536", "port: Expected int <= 65535"),
         ("bodyLimitMiB: 0", "bodyLimitMiB: Expected int >= 1"),
         ("search: everywhere", "search: Invalid enum value 'everywhere'"),
-        ("upstream: 1.30", "upstream: Expected str, got float"),
+        ("upstream: [1.30]", "upstream: Expected str, got array"),
         ("featureGates: {A: 1}", "featureGates[...]: Expected bool, got int"),
         ("promiseSeconds: -1", "promiseSeconds: Expected float >= 0.0"),
         ("schedulerNames: batch", "schedulerNames: Expected array, got str"),
         ("schedulerNames: ['']", "schedulerNames[0]: Expected str of length >= 1"),
         ("pathPrefixes: /scheduler", "pathPrefixes: Expected array, got str"),
         ("pathPrefixes: [1]", "pathPrefixes[0]: Expected str, got int"),
-        ("prot: 1", "(the document): Object contains unknown field prot"),
+        ("xyz: 1", "(the document): Object contains unknown field xyz; expected one of host, "),
+        ("hots: 1\nport: 1", "(the document): Object contains unknown field hots; did you mean ho"),
         ("[]", "(the document): Expected object, got array"),
         ("a: [", "not YAML: "),
         ("\x00", "not YAML: "),
@@ -89,6 +90,11 @@ def test_a_mistake_names_file_field_and_what_was_expected(
         load_config(path)
     assert str(raised.value).startswith(f"{path}: {problem}")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("release", ["1.30", "1.38"])
+def test_a_release_may_be_written_as_a_number(tmp_path: Path, release: str) -> None:
+    assert load_config(written(tmp_path, f"upstream: {release}")).upstream == release
 
 
 class TestPolicies:
