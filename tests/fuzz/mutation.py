@@ -90,6 +90,7 @@ NUMBERS: Final = (
     5e-324,
 )
 _MAX_BYTES: Final = 2**21
+_MAX_DOCUMENT: Final = 2**20
 _DEPTHS: Final = (40, 600, 30_000)
 _PIECES: Final = (
     b"\x00",
@@ -132,11 +133,12 @@ def random_value(rng: Random, depth: int = 0) -> Any:
 
 
 def mutate_document(rng: Random, document: Any) -> Any:
-    """Return a copy of a document with a few random changes."""
-    copy = json.loads(json.dumps(document))
+    """Return a copy of a document with a few random changes, as long as it is not large."""
+    text = json.dumps(document)
     for _ in range(1 + int(rng.expovariate(0.7))):
-        copy = _change(rng, copy)
-    return copy
+        changed = json.dumps(_change(rng, json.loads(text)))
+        text = changed if len(changed) <= _MAX_DOCUMENT else text
+    return json.loads(text)
 
 
 def _change(rng: Random, document: Any) -> Any:
@@ -186,7 +188,7 @@ def _change_list(rng: Random, holder: list[Any]) -> None:
     elif draw < 0.9:
         holder.append(holder[index])
     else:
-        holder *= rng.randrange(2, 200)
+        holder *= min(rng.randrange(2, 200), 2 + _MAX_DOCUMENT // len(json.dumps(holder)))
 
 
 def mutate_bytes(rng: Random, data: bytes) -> bytes:

@@ -23,6 +23,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -98,6 +99,8 @@ def _contains(entry: str, address: IPv4Address | IPv6Address) -> bool:
 
 # The errors that kubernetes_asyncio raises. It validates little before it reads, so a malformed
 # file raises one of the second row.
+_MAX_BYTES: Final = 2**22
+"""The client reads a kubeconfig by a parser in Python, some 200 KiB a second."""
 _CONFIG_ERRORS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
 _FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -206,8 +209,11 @@ class _BoundedMerger(KubeConfigMerger):
     """Merges kubeconfigs that are within the bounds of YAML files."""
 
     def load_config(self, path: str) -> None:
-        """Add a file. Raise YAMLError for one that is beyond the bounds."""
-        load_document(Path(path).read_bytes())
+        """Add a file. Raise YAMLError or ConfigException for one that is beyond the bounds."""
+        content = Path(path).read_bytes()
+        if len(content) > _MAX_BYTES:
+            raise ConfigException(f"{len(content)} bytes; expected at most {_MAX_BYTES}")
+        load_document(content)
         super().load_config(path)
 
 

@@ -155,6 +155,13 @@ async def test_an_invalid_kubeconfig_is_reported_in_one_line(
     assert "\n" not in str(refused.value)
 
 
+async def test_a_large_kubeconfig_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("#" * (2**22 + 1))
+    with pytest.raises(ConnectionConfigError, match="config: 4194305 bytes; expected at most 4194"):
+        await kubeconfig_endpoint(path)
+
+
 async def test_a_missing_kubeconfig_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConnectionConfigError, match="absent: no such file; expected a kubeconfig"):
         await kubeconfig_endpoint(tmp_path / "absent")
