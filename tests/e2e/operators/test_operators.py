@@ -58,7 +58,7 @@ INJECTED: Final = re.compile(
     "injected fault|Too [Mm]any [Rr]equests|currently unable to handle|allotted timeout"
     "|too old resource version|Expired|410|[Cc]onnection (was )?reset|closed|hang up|aborted"
     "|EOF|reading a body|error sending request|SendRequest|HyperError|IncompleteBody|[Ww]atch"
-    "|failed with status|ECONNRESET|Connection reset|[Pp]remature close|already exists"
+    "|failed with status|evicted|ECONNRESET|Connection reset|[Pp]remature close|already exists"
     "|Operation cannot be fulfilled",
 )
 """What clients report of :data:`RULES`. A write that was dropped after it succeeded is repeated."""
