@@ -21,6 +21,7 @@ are documented in docs/kubelet.md. An error is one line that names the field.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -57,9 +58,10 @@ from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.quantity import QuantityError, parse_quantity, units
 
 ALWAYS: Final = 10**9
-_MAX_SECONDS: Final = 10**9
 """The number of failing image pulls if all of them fail."""
-
+_MAX_SECONDS: Final = 10**9
+_MAX_NODES: Final = 100_000
+_PLACE: Final = re.compile(r"\{0?(?::0?[0-9]{0,2}d?)?\}")
 Amount = str | int | float
 Duration = str | int | float
 
@@ -362,10 +364,11 @@ def _registration(document: _RegistrationDoc, where: str) -> NodeRegistration:
 
 
 def _names(document: _RegistrationDoc, where: str) -> Iterable[str]:
-    try:
-        names = [document.name.format(index) for index in range(document.count)]
-    except (IndexError, KeyError, ValueError):
-        raise ScriptError(f"{where}name: expected one place for a number, {{}}") from None
+    if not 0 <= document.count <= _MAX_NODES:
+        raise ScriptError(f"{where}count: {document.count}; expected 0 to {_MAX_NODES}")
+    if len(_PLACE.findall(document.name)) > 1 or set("{}") & set(_PLACE.sub("", document.name)):
+        raise ScriptError(f"{where}name: expected one place for a number, such as {{}} or {{:03}}")
+    names = [document.name.format(index) for index in range(document.count)]
     if len(set(names)) < len(names):
         raise ScriptError(f"{where}name: expected a place for the number, {{}}, in it")
     return names

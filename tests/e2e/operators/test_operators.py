@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -14,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from fakeapi.testing.faults import fault
+from fakeapi.testing.faults import Fault, fault
 from tests.e2e.operators.operator_cluster import IDENTITY, OperatorCase, cluster, running
 
 DURATION: Final = timedelta(seconds=float(os.environ.get("OPERATOR_SECONDS", "15")))
@@ -33,26 +34,9 @@ WITH_FAULTS: Final = [
     OperatorCase("rust", "plain-http"),
     OperatorCase("node", "plain-http"),
 ]
-KINDS: Final = ("widgets", "configmaps", "deployments", "leases", "events")
+OBJECTS: Final = ("widgets", "configmaps", "deployments", "events")
+KINDS: Final = (*OBJECTS, "leases")
 REQUESTS: Final = ("get", "list", "create", "update", "patch", "delete")
-RULES: Final = (
-    fault("latency", least=0.01, most=0.5).on(REQUESTS, KINDS).probability(0.2),
-    fault(429, retry_after=1).on(REQUESTS, KINDS).every(13),
-    fault(500).on(REQUESTS, KINDS).every(17),
-    fault(503).on(REQUESTS, KINDS).every(19),
-    fault(504).on(REQUESTS, KINDS).every(23),
-    fault("drop").on(REQUESTS, KINDS).every(29),
-    fault("drop", when="after").on(REQUESTS, KINDS).every(31),
-    fault("lag", seconds=0.3).on("watch", KINDS).every(3),
-    fault("silence", seconds=2, after_frames=2).on("watch", KINDS).every(5),
-    fault("drop", when="after", after_frames=3).on("watch", KINDS).every(2),
-    fault("expire", after_frames=3).on("watch", KINDS).every(3),
-    fault("cut", after_frames=2).on("watch", KINDS).every(5),
-    fault("compact").on("watch", KINDS).every(4),
-    fault(503).on("watch", KINDS).every(7),
-)
-CUT_RESPONSES: Final = fault("cut").on(REQUESTS, KINDS).every(37)
-"""Not for client-node, which waits for ever for the rest of such a response."""
 OPERATORS: Final = "[!s]*"
 """The User-Agents of all clients but :data:`SCENARIO`."""
 INJECTED: Final = re.compile(
@@ -62,7 +46,33 @@ INJECTED: Final = re.compile(
     "|failed with status|evicted|ECONNRESET|Connection reset|[Pp]remature close|already exists"
     "|Operation cannot be fulfilled",
 )
-"""What clients report of :data:`RULES`. A write that was dropped after it succeeded is repeated."""
+"""What clients report of :func:`rules`. A write that was dropped after it succeeded is repeated."""
+
+
+def rules(language: str) -> Iterator[Fault]:
+    """Yield the faults: some errors in ten calls for objects, and in a hundred for the Lease.
+
+    With more of them, a leader would have to give up its Lease after ten seconds.
+    """
+    yield fault("latency", least=0.01, most=0.5).on(REQUESTS, KINDS).probability(0.2)
+    for kinds, rarity in ((OBJECTS, 1), (("leases",), 10)):
+        for code, calls in ((500, 17), (503, 19), (504, 23)):
+            yield fault(code).on(REQUESTS, kinds).every(calls * rarity)
+        yield fault(429, retry_after=1).on(REQUESTS, kinds).every(13 * rarity)
+        yield fault("drop").on(REQUESTS, kinds).every(29 * rarity)
+        yield fault("drop", when="after").on(REQUESTS, kinds).every(31 * rarity)
+        if language != "node":  # it waits for ever for the rest of such a response
+            yield fault("cut").on(REQUESTS, kinds).every(37 * rarity)
+    for each, watches in (
+        (fault("lag", seconds=0.3), 3),
+        (fault("silence", seconds=2, after_frames=2), 5),
+        (fault("drop", when="after", after_frames=3), 2),
+        (fault("expire", after_frames=3), 3),
+        (fault("cut", after_frames=2), 5),
+        (fault("compact"), 4),
+        (fault(503), 7),
+    ):
+        yield each.on("watch", KINDS).every(watches)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -93,8 +103,7 @@ async def test_an_operator_keeps_its_lease_and_reconciles_with_faults_injected(
     rng = Random(SEED)
     async with cluster(case, tmp_path) as operated:
         widgets, faults = operated.widgets, operated.server.faults
-        rules = RULES if case.language == "node" else (*RULES, CUT_RESPONSES)
-        faults.plan(*(rule.by(OPERATORS) for rule in rules), seed=SEED)
+        faults.plan(*(rule.by(OPERATORS) for rule in rules(case.language)), seed=SEED)
         async with running(case, operated):
             started = widgets.renewed
             while widgets.renewed - started < DURATION:

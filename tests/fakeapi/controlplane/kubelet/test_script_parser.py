@@ -212,7 +212,15 @@ def test_an_empty_document_is_the_empty_script(empty: Any) -> None:
         ),
         (
             "register: [{name: 'a{}{}', count: 2}]",
-            "register[0].name: expected one place for a number, {}",
+            "register[0].name: expected one place for a number, such as {} or {:03}",
+        ),
+        (
+            "register: [{name: 'a{:999999999}'}]",
+            "register[0].name: expected one place for a number, such as {} or {:03}",
+        ),
+        (
+            "register: [{name: 'a{}', count: 9223372036854775807}]",
+            "register[0].count: 9223372036854775807; expected 0 to 100000",
         ),
         ("- 1", "(the document): expected object, got array"),
         (
