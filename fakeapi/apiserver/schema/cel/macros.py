@@ -110,20 +110,27 @@ def _field(text: str) -> str:
 
 
 def _expand_elements(expression: str) -> str | None:
-    """Rewrite the first list or map that has optional elements; None if there is none."""
+    """Rewrite the first list or map that has optional elements.
+
+    Return None if there is none, or if an element has no value, which the parser reports.
+    """
     tokens = tokenize(expression)
     opening = next((i for i in range(len(tokens)) if _has_optional(tokens, i)), -1)
     if opening < 0:
         return None
     first, last = tokens[opening], closing_index(tokens, opening)
     elements = _arguments(expression, tokens, opening, last)
+    if not elements[-1].strip():  # after a trailing comma
+        elements.pop()
     if first.text == "[?":
         elements[0] = f"?{elements[0][1:]}"
     flags = ", ".join("true" if each.startswith("?") else "false" for each in elements)
     plain = [each.removeprefix("?") for each in elements]
     function = "present_elements"
     if first.text == "{":
-        function, plain = "present_entries", [f"[{_entry(each)}]" for each in plain]
+        function, plain = "present_entries", [_entry(each) for each in plain]
+    if "" in plain:
+        return None
     rewritten = f"{function}([{', '.join(plain)}], [{flags}])"
     return f"{expression[: first.start]}{rewritten}{expression[tokens[last].start + 1 :]}"
 
@@ -146,16 +153,18 @@ def _has_optional(tokens: Sequence[Token], opening: int) -> bool:
 
 
 def _entry(text: str) -> str:
-    """Return an entry of a map as the elements of a list."""
+    """Return an entry of a map as a list; "" if it has no value."""
     tokens = tokenize(text)
     index = conditions = 0
-    while tokens[index].text != ":" or conditions:
+    while index < len(tokens) and (tokens[index].text != ":" or conditions):
         if tokens[index].text in ("(", "[", "{", "[?"):
             index = closing_index(tokens, index)
         conditions += (tokens[index].text == "?") - (tokens[index].text == ":")
         index += 1
+    if index == len(tokens):
+        return ""
     colon = tokens[index].start
-    return f"{text[:colon]}, {text[colon + 1 :]}"
+    return f"[{text[:colon]}, {text[colon + 1 :]}]"
 
 
 def _expand_macro(expression: str) -> str | None:

@@ -51,6 +51,7 @@ GIVEN: dict[str, Any] = {
         ("[?map.?a, 5, ?map.?c]", [1, 5]),
         ("[1 in [?map.?a], [?optional.of(true ? [2] : [3])][0][0]]", [True, 2]),
         ("{'x': 1, ?('y' + 'z'): map.?b, ?'w': map.?c}", {"x": 1, "yz": 2}),
+        ("{?'x': map.?a, ?'w': map.?z, }.size() + [?map.?z, ].size()", 1),
         ("'`' + \"a.`b`\"", "`a.`b`"),
     ],
 )
@@ -67,4 +68,10 @@ def test_an_expression_has_its_value(expression: str, value: object) -> None:
 )
 def test_an_error_is_that_of_upstream(expression: str, error: str) -> None:
     with pytest.raises(ExpressionError, match=error):
+        compile_expression(expression).evaluate(GIVEN)
+
+
+@pytest.mark.parametrize("expression", ["{?'x'}", "{?'x': map.?a, 'y'}", "{?}", "[?]", "{?(x}"])
+def test_an_optional_element_without_a_value_is_an_error(expression: str) -> None:
+    with pytest.raises(ExpressionError):
         compile_expression(expression).evaluate(GIVEN)
