@@ -44,9 +44,12 @@ INJECTED: Final = re.compile(
     "|too old resource version|Expired|410|[Cc]onnection (was )?reset|closed|hang up|aborted"
     "|EOF|reading a body|error sending request|SendRequest|HyperError|IncompleteBody|[Ww]atch"
     "|failed with status|evicted|ECONNRESET|Connection reset|[Pp]remature close|already exists"
-    "|Operation cannot be fulfilled",
+    "|Operation cannot be fulfilled|deployments.apps .* not found",
 )
-"""What clients report of :func:`rules`. A write that was dropped after it succeeded is repeated."""
+"""What clients report of :func:`rules`, and of a child that is deleted before they change it.
+
+A write that was dropped after it succeeded is repeated.
+"""
 
 
 def rules(language: str) -> Iterator[Fault]:
