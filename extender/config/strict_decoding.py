@@ -21,6 +21,7 @@ import yaml
 from msgspec import inspect
 
 from extender.kube.decoders.yaml_loader import BoundedLoader
+from policies.kubernetes.input_error import InputError
 from policies.kubernetes.integers import parse_integer
 
 T = TypeVar("T")
@@ -35,15 +36,8 @@ _TEXT = "tag:yaml.org,2002:str"
 _FLOAT = "tag:yaml.org,2002:float"
 
 
-class ConfigError(ValueError):
-    """A configuration or policy is invalid.
-
-    Each of ``errors``, and each line of the text, names file, field and what was expected.
-    """
-
-    def __init__(self, *errors: str) -> None:
-        super().__init__("\n".join(errors))
-        self.errors = errors
+class ConfigError(InputError, ValueError):
+    """A configuration, a policy or an option is invalid."""
 
 
 class ConfigFileError(ValueError):

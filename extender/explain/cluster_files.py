@@ -31,6 +31,7 @@ from extender.kube.decoders.pods import decode_undefaulted_pod
 from extender.kube.decoders.replicasets import decode_member, decode_replica_set
 from extender.kube.decoders.typed_decoder import Decode, ObjectError, Unreadable
 from policies.kubernetes.default_selector import REPLICA_SET
+from policies.kubernetes.input_error import InputError
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.replicaset import (
@@ -191,7 +192,7 @@ def _default_class(classes: Mapping[str, PriorityClass]) -> PriorityClass | None
     return min(defaults, key=lambda each: each.value, default=None)
 
 
-class ReplicaFileError(ValueError):
+class ReplicaFileError(InputError, ValueError):
     """A ReplicaSet is not found, cannot be decoded, or has too few pods; the text has which."""
 
 

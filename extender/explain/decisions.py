@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from policies import decide_filter, post_filter
+from policies.kubernetes.input_error import InputError
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, no_preemption_needed
 from policies.preemption.filtering.status import FilterDecision, Rejection
@@ -13,7 +14,7 @@ from policies.preemption.policy import SchedulerRules
 from policies.replicaset import ScaleDownDecision
 
 
-class UnknownNodeError(ValueError):
+class UnknownNodeError(InputError, ValueError):
     """A node is not in the cluster; the text names the node and the source of the cluster."""
 
 

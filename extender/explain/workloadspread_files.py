@@ -28,6 +28,7 @@ from extender.kube.workloadspread.workloads import (
     decode_scaled_kinds,
     decode_workload,
 )
+from policies.kubernetes.input_error import InputError
 from policies.kubernetes.snapshot import Node
 from policies.workloadspread.model import SpreadPod, Subset, WorkloadSpread
 from policies.workloadspread.object_references import REPLICA_SET, ObjectKey, WorkloadReference
@@ -42,7 +43,7 @@ _SPREAD = "WorkloadSpread"
 _KRUISE_NAMESPACE = "kruise-system"
 
 
-class SpreadFileError(ValueError):
+class SpreadFileError(InputError, ValueError):
     """A WorkloadSpread is not found or cannot be decoded; the text names it and its source."""
 
 

@@ -25,6 +25,7 @@ import structlog
 
 from extender.config.component_config import TlsConfig
 from extender.kube.rest.clock import Clock
+from policies.kubernetes.input_error import InputError
 
 RELOAD_INTERVAL_SECONDS: Final = 10.0
 EXPIRY_WARNING_SECONDS: Final = 7 * 86400.0
@@ -36,7 +37,7 @@ _HOST_KINDS: Final = frozenset({"DNS", "IP Address"})
 _EXPECTED: Final = "expected a certificate chain in PEM, the server's first, and its key"
 
 
-class CertificateError(Exception):
+class CertificateError(InputError):
     """A certificate file is not usable; the text names field, file and what was expected."""
 
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from policies.kubernetes.feature_gates import FeatureGate, apply_settings, shown_gates
+from policies.kubernetes.input_error import InputError
 
 
 class StatusResources(Enum):
@@ -100,7 +101,7 @@ class Release:
     claim_owner_is_capitalised: bool  # "was not created for Pod …", earlier "for pod …"
 
 
-class UnknownReleaseError(ValueError):
+class UnknownReleaseError(InputError, ValueError):
     """A version that is not in the table; the message lists the known ones."""
 
 

@@ -27,6 +27,7 @@ from extender.kube.decoders.typed_decoder import (
     with_field_path,
 )
 from extender.kube.decoders.yaml_loader import BoundedLoader
+from policies.kubernetes.input_error import InputError
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ _GZIP = b"\x1f\x8b"
 _NOT_SPACE = re.compile(r"\S")
 
 
-class ManifestError(ValueError):
+class ManifestError(InputError, ValueError):
     """A file does not contain Kubernetes objects; the text names file, place and reason."""
 
 

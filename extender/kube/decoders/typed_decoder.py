@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from extender.kube.decoders import core_v1_types
+from policies.kubernetes.input_error import InputError
 from policies.kubernetes.pod_requests import Amounts
 from policies.kubernetes.quantity import QuantityError, parse_quantity
 from policies.kubernetes.selectors import (
@@ -45,7 +46,7 @@ FINISHED = ("Succeeded", "Failed")
 _IDENTITY = re.compile(r"^\$\.?")
 
 
-class ObjectError(ValueError):
+class ObjectError(InputError, ValueError):
     """An object cannot be decoded; the text names the object, the field and the expected value."""
 
 

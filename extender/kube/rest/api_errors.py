@@ -22,6 +22,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from extender.kube.rest.transport import Request, TransportError
+from policies.kubernetes.input_error import InputError
 
 MAX_RETRY_AFTER_SECONDS: Final = 300.0
 
@@ -41,7 +42,7 @@ _REMEDIES = {
 }
 
 
-class ConnectionConfigError(Exception):
+class ConnectionConfigError(InputError):
     """The client configuration is incomplete; the text names problem, source and remedy."""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from policies.kubernetes.input_error import InputError
 from policies.kubernetes.releases import Release
 from policies.kubernetes.selectors import NodeSelector
 from policies.kubernetes.snapshot import Pod, Snapshot, SpreadConstraint
@@ -114,7 +115,7 @@ def configured_filters(settings: FilterSettings) -> tuple[Filter, ...]:
     return tuple(changed.get(each.name, each) for each in IN_TREE)
 
 
-class UnknownFilterError(ValueError):
+class UnknownFilterError(InputError, ValueError):
     """A filter name that is not in the table; the message lists the known ones."""
 
 
