@@ -12,12 +12,11 @@ from extender.terminal.process_exit import run_process
 
 def run() -> None:
     """Run the command line."""
-    from extender.cli.root_command import (  # slow: signals have to be handled before
-        build_command_line,
-        run_command_line,
-    )
+    # Slow: signals have to be handled before.
+    from extender.cli.root_command import extender_commands
+    from extender.terminal.command_groups import command_line, run_command_line
 
-    run_command_line(build_command_line(no_cluster))
+    run_command_line(command_line(extender_commands(no_cluster)))
 
 
 def no_cluster(name: str) -> NoReturn:

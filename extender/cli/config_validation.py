@@ -22,7 +22,8 @@ from extender.config.component_config import (
 from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import Clock
 from extender.secure_serving.dynamic_certificates import CertificateError, load_serving_certificate
-from policies.kubernetes.releases import UnknownReleaseError, release
+from extender.terminal.program import log_line
+from policies.kubernetes.releases import UnknownReleaseError, gate_warnings, release
 
 _PREFIX: Final = re.compile(r"/?[\w.~-]+(/[\w.~-]+)*/?", re.ASCII)
 
@@ -46,6 +47,12 @@ def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: 
     if errors:
         raise ConfigError(*errors)
     return config
+
+
+def log_gate_warnings(settings: Config) -> None:
+    """Log one line for each feature gate that has no effect in the configured release."""
+    for warning in gate_warnings(settings.upstream, settings.feature_gates):
+        log_line(f"featureGates: {warning}")
 
 
 def validate_config(config: Config, now: float, locate: Callable[[str], str]) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import typer
@@ -33,14 +33,14 @@ from extender.terminal.command_line import (
     parse_namespaced_name,
     print_output,
     split_names,
-    usage_example,
 )
 from policies.preemption.policy import DEFAULT_RULES
 from policies.workloadspread.quirks import MODES, Quirks
 from policies.workloadspread.reconcile import SpreadRules
 from policies.workloadspread.workload_versions import DEFAULT_VERSIONED_KINDS, versioned_kinds
 
-EXAMPLE = usage_example("explain spread --cluster c.yaml --workloadspread default/web")
+SPREAD_EXAMPLE: Final = "explain spread --cluster c.yaml --workloadspread default/web"
+VALIDATE_EXAMPLE: Final = "validate workloadspread spread.yaml --cluster c.yaml"
 
 
 class QuirksChoice(Enum):
@@ -109,18 +109,9 @@ def explain_spread_command(
     print_output(output, lambda: spread_document(explained), lambda: spread_table(explained))
 
 
-def validate_commands(validate_pod: PodSpecValidation) -> typer.Typer:
-    """Return the commands of ``validate``; ``validate_pod`` validates the spec of a pod."""
-    commands = typer.Typer(rich_markup_mode=None)
+def validate_workloadspread_command(validate_pod: PodSpecValidation) -> Callable[..., None]:
+    """Return the command; ``validate_pod`` validates the spec of a pod."""
 
-    @commands.callback()
-    def validate() -> None:
-        """Validate objects as webhooks do; no server needed."""
-
-    @commands.command(
-        "workloadspread",
-        epilog=usage_example("validate workloadspread spread.yaml --cluster c.yaml"),
-    )
     def workloadspread(
         file: Annotated[str, typer.Argument(metavar="FILE", help="File with the WorkloadSpread.")],
         cluster: Annotated[
@@ -139,7 +130,7 @@ def validate_commands(validate_pod: PodSpecValidation) -> typer.Typer:
         key = written.spread.key
         print_output(output, lambda: validation_document(errors), lambda: errors_table(key, errors))
 
-    return commands
+    return workloadspread
 
 
 def _read_query(path: str | None, key: str, operation: Operation) -> SpreadQuery | None:

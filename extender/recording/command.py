@@ -24,19 +24,14 @@ from extender.recording.files import RecordingError, RecordingFile
 from extender.recording.format import FormatError
 from extender.recording.recorder import Recorder
 from extender.recording.resource_selection import ALL, DEFAULT, ResourceNameError, make_plan
-from extender.terminal.command_line import (
-    KubeconfigOption,
-    ServerOption,
-    log_line,
-    split_names,
-    stop_signal,
-)
+from extender.terminal.command_line import KubeconfigOption, ServerOption, split_names, stop_signal
+from extender.terminal.program import log_line
 from policies.kubernetes.duration import parse_duration
 
 if TYPE_CHECKING:
     from extender.kube.rest.http_transport import AiohttpTransport
 
-EXAMPLE: Final = "Example: reprieve record --kubeconfig ~/.kube/config --out events.jsonl.gz"
+EXAMPLE: Final = "record --kubeconfig ~/.kube/config --out events.jsonl.gz"
 
 _RESOURCES: Final = (
     f"Plural names, or {ALL}; default: {', '.join(n.split('.')[0] for n in DEFAULT)}."

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Final
 
 import msgspec
 import structlog
@@ -17,18 +17,6 @@ import typer
 from rich.console import Console, RenderableType
 
 from extender.terminal.log_limits import bound_event
-
-
-def log_line(line: str) -> None:
-    """Print a line on stderr, since stdout may hold an answer."""
-    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - output of the command line
-
-
-def exit_with_errors(*errors: str) -> NoReturn:
-    """Print one line for each usage error, and exit with 2."""
-    for problem in errors:
-        log_line(" ".join(problem.split()))
-    sys.exit(2)
 
 
 def log_to_stderr() -> None:
@@ -179,11 +167,6 @@ def print_output(
         sys.stdout.write(text.decode() + "\n")
     else:
         Console().print(table())
-
-
-def usage_example(arguments: str) -> str:
-    """Return the epilog of a command's help."""
-    return f"Example: reprieve {arguments}"
 
 
 def stop_signal() -> asyncio.Event:

@@ -21,7 +21,8 @@ import typer
 from extender.config.strict_decoding import ConfigError
 from extender.controllers.process.controller_manager import UnknownComponentError
 from extender.protocol.verb_context import Search
-from extender.terminal.command_line import OutputOption, log_line, print_output, stop_signal
+from extender.terminal.command_line import OutputOption, print_output, stop_signal
+from extender.terminal.program import log_line
 from fakeapi.cli.serve_command import (
     KubeconfigOut,
     KubeletScriptFile,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from fakeapi.testing.extenders import InProcessReprieve
     from fakeapi.testing.fake_cluster import Cluster
 
-EXAMPLE: Final = "Example: reprieve replay events.jsonl.gz --run replicaset"
+EXAMPLE: Final = "replay events.jsonl.gz --run replicaset"
 MAX_SPEED: Final = "max"
 IN_PROCESS_EXTENDER: Final = "reprieve"
 

@@ -1,27 +1,30 @@
-"""Entry point of the ``reprieve`` command.
+"""All commands of ``reprieve``: those of the extender, and those that need fakeapi.
 
-Tests wait for ``fakeapi`` to start, and users wait for ``record`` and ``replay``. So these commands
-run without loading the others, and import only what they need. Garbage collection is disabled
-during the imports, because the modules stay loaded. Afterwards the young generation is collected
-somewhat less often than by default: serving one request allocates about as many objects as the
-default threshold, most of which are still in use when the collection runs.
+The young generation is collected somewhat less often than by default: serving one request allocates
+about as many objects as the default threshold, most of which are still in use when the collection
+runs.
 """
 
 from __future__ import annotations
 
 import gc
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from typer.exceptions import TyperException
 
-from extender.config.strict_decoding import ConfigError
-from extender.kube.decoders.manifests import ManifestError
-from extender.kube.rest.api_errors import ConnectionConfigError
-from extender.terminal.command_line import exit_with_errors, log_to_stderr
+from extender.cli.root_command import extender_commands
+from extender.terminal.command_groups import (
+    LazyCommand,
+    command_group,
+    command_line,
+    run_command_line,
+    single_command,
+)
+
+if TYPE_CHECKING:
+    from extender.cli.serve_command import EmbeddedCluster
 
 YOUNG_GENERATION_THRESHOLD: Final = 10_000
 """Net allocations after which the garbage collector's young generation is collected."""
@@ -29,52 +32,35 @@ YOUNG_GENERATION_THRESHOLD: Final = 10_000
 
 def main() -> None:
     """Run the command line."""
-    gc.disable()
-    run_command = _load_command(sys.argv[1] if len(sys.argv) > 1 else "")
-    gc.freeze()
     gc.set_threshold(YOUNG_GENERATION_THRESHOLD)
-    gc.enable()
-    run_command()
+    run_command_line(command_line(all_commands()))
 
 
-def _load_command(name: str) -> Callable[[], None]:
-    if name not in ("fakeapi", "controllers", "record", "replay"):
-        from fakeapi.cli.commands import run_commands
-
-        return run_commands
-
-    if name == "fakeapi":
-        from fakeapi.cli.serve_command import EXAMPLE, serve_fakeapi
-
-        return partial(run_single_command, name, serve_fakeapi, EXAMPLE)
-    if name == "controllers":
-        from extender.controllers.process.command import EXAMPLE as CONTROLLERS_EXAMPLE
-        from extender.controllers.process.command import controllers_command
-
-        return partial(
-            run_single_command, name, controllers_command(check_pod), CONTROLLERS_EXAMPLE
-        )
-    if name == "record":
-        from extender.recording import command
-
-        return partial(run_single_command, name, command.record_events, command.EXAMPLE)
-    from fakeapi.cli import replay_command
-
-    return partial(run_single_command, name, replay_command.replay_events, replay_command.EXAMPLE)
+def all_commands() -> tuple[LazyCommand, ...]:
+    """Return the commands, each of which is imported when it runs."""
+    return (
+        *extender_commands(start_embedded),
+        LazyCommand("fakeapi", "Serve a Kubernetes API from this process.", _fakeapi),
+        LazyCommand(
+            "controllers", "Run the workload controllers against an API server.", _controllers
+        ),
+        LazyCommand(
+            "replay",
+            "Play a recording into a new fakeapi, and report the differences at the end.",
+            _replay,
+        ),
+        LazyCommand("validate", "Validate objects as webhooks do; no server needed.", _validate),
+        LazyCommand(
+            "demo", "Show what Reprieve does; fails if a step of the loop does not complete.", _demo
+        ),
+    )
 
 
-def run_single_command(name: str, command: Callable[..., None], example: str) -> None:
-    """Run ``reprieve NAME …`` as :func:`fakeapi.cli.commands.run_commands` would."""
-    log_to_stderr()
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, epilog=example)(command)
-    try:
-        code = app(sys.argv[2:], prog_name=f"reprieve {name}", standalone_mode=False)
-    except TyperException as error:
-        exit_with_errors(f"{error.format_message().rstrip('.')}; see reprieve {name} --help")
-    except (ConfigError, ConnectionConfigError, ManifestError) as error:
-        exit_with_errors(str(error))
-    sys.exit(code)
+def start_embedded(name: str) -> AbstractAsyncContextManager[EmbeddedCluster]:
+    """Start the cluster of ``serve --embedded``, which is imported only for it."""
+    from fakeapi.cli.embedded_cluster import embedded_cluster
+
+    return embedded_cluster(name)
 
 
 def check_pod(pod: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
@@ -82,3 +68,50 @@ def check_pod(pod: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     from fakeapi.apiserver.validation.object_validation import pod_spec_errors
 
     return pod_spec_errors(pod)
+
+
+def _fakeapi() -> typer.Typer:
+    from fakeapi.cli.serve_command import EXAMPLE, serve_fakeapi
+
+    return single_command(serve_fakeapi, EXAMPLE)
+
+
+def _controllers() -> typer.Typer:
+    from extender.controllers.process.command import EXAMPLE, controllers_command
+
+    return single_command(controllers_command(check_pod), EXAMPLE)
+
+
+def _replay() -> typer.Typer:
+    from fakeapi.cli.replay_command import EXAMPLE, replay_events
+
+    return single_command(replay_events, EXAMPLE)
+
+
+def _validate() -> typer.Typer:
+    return command_group(
+        "Validate objects as webhooks do; no server needed.",
+        "validate workloadspread spread.yaml --cluster c.yaml",
+        (
+            LazyCommand(
+                "workloadspread",
+                "Validate a WorkloadSpread by OpenKruise's rules; the output has all errors.",
+                _validate_workloadspread,
+            ),
+        ),
+    )
+
+
+def _validate_workloadspread() -> typer.Typer:
+    from extender.cli.workloadspread_commands import (
+        VALIDATE_EXAMPLE,
+        validate_workloadspread_command,
+    )
+
+    return single_command(validate_workloadspread_command(check_pod), VALIDATE_EXAMPLE)
+
+
+def _demo() -> typer.Typer:
+    from fakeapi.demo.command import EXAMPLE, show_demo
+
+    return single_command(show_demo, EXAMPLE)

@@ -21,8 +21,9 @@ from extender.controllers.process.controller_manager import UnknownComponentErro
 from extender.kube.decoders.manifests import ManifestError, read_manifests
 from extender.secure_serving.open_files import MANY_FILES, raise_open_file_limit
 from extender.secure_serving.pem import MissingExtraError
-from extender.terminal.command_line import FeatureGatesOption, log_line, stop_signal
+from extender.terminal.command_line import FeatureGatesOption, stop_signal
 from extender.terminal.loop_errors import log_loop_errors
+from extender.terminal.program import log_line
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
@@ -105,7 +106,7 @@ def component_option_errors(kubelet: str, scheduler_config: str) -> Iterator[Non
         raise ConfigError(f"--upstream: {error}") from None
 
 
-EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
+EXAMPLE: Final = "fakeapi --port 0 --load cluster.yaml"
 _QUIRKS: Final = "WorkloadSpread: with OpenKruise's quirks (upstream) or without (fixed)."
 _RUN: Final = f"Components: {', '.join(COMPONENTS)}; or all, or none."
 

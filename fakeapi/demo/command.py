@@ -19,7 +19,7 @@ from fakeapi.demo.output import open_screen, output_console, summary_tables
 from fakeapi.demo.scenarios.preemption_story import loop_scenario
 from fakeapi.demo.summary import summarize
 
-EXAMPLE: Final = "Example: reprieve demo"
+EXAMPLE: Final = "demo"
 
 _PACE: Final = 2.0
 _FASTEST: Final = 10.0

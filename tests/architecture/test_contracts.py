@@ -71,6 +71,9 @@ VIOLATIONS: Final = (
 EXHAUSTIVE: Final = ("Inside extender", "Inside policies.preemption")
 """Contracts that every new module of their folder has to be added to."""
 
+HEAVY: Final = ("aiohttp", "asyncio", "kubernetes_asyncio", "msgspec", "numpy", "rich", "structlog")
+"""Packages that the list of commands does not need."""
+
 _COMMAND: Final = """
 import sys
 from fakeapi.cli.root_command import main
@@ -129,6 +132,9 @@ def test_a_new_module_must_choose_its_layer(contract: str, graph: grimp.ImportGr
         # Its 839 modules cost 40 MiB and a third of a second.
         ("fakeapi", "fakeapi.apiserver.serving.http_server", ("kubernetes_asyncio",)),
         ("record", "extender.recording.command", ("kubernetes_asyncio", "fakeapi.apiserver")),
+        ("serve", "extender.server.process", ("fakeapi.apiserver", "fakeapi.testing")),
+        ("--version", "extender.terminal.command_groups", HEAVY),
+        ("explain", "extender.terminal.command_groups", ("extender.explain", "numpy")),
     ],
 )
 def test_a_command_loads_only_what_it_needs(

@@ -23,7 +23,7 @@ import yaml
 
 from extender.config.strict_decoding import ConfigError
 from fakeapi.apiserver.testing.fault_injection import PlanError
-from fakeapi.cli.commands import run_commands
+from fakeapi.cli.root_command import main
 from fakeapi.controlplane.components import read_scheduler_options, read_simulation_script
 from fakeapi.controlplane.kubelet.scripts import ScriptError
 from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
@@ -203,7 +203,7 @@ def _run(arguments: Sequence[str]) -> None:
     code: object = 0
     try:
         with redirect_stdout(out), redirect_stderr(errors):
-            run_commands()
+            main()
     except SystemExit as error:
         code = error.code
     finally:

@@ -47,10 +47,11 @@ from extender.kube.rest.kubeconfig import connect
 from extender.kube.workloadspread.patch_validation import PodSpecValidation
 from extender.observability.metrics import CONTENT_TYPE
 from extender.server.python_gc import limit_collections
-from extender.terminal.command_line import KubeconfigOption, ServerOption, log_line, stop_signal
+from extender.terminal.command_line import KubeconfigOption, ServerOption, stop_signal
+from extender.terminal.program import log_line
 from policies.workloadspread.quirks import Quirks, UnknownModeError, quirks_of_mode
 
-EXAMPLE: Final = "Example: reprieve controllers --kubeconfig ~/.kube/config --run replicaset"
+EXAMPLE: Final = "controllers --kubeconfig ~/.kube/config --run replicaset"
 LEASE: Final = "kube-system/reprieve-controllers"
 FINISH_SECONDS: Final = 10.0
 FREEZE_INTERVAL_SECONDS: Final = 10.0

@@ -30,7 +30,8 @@ from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.kubeconfig import connect
 from extender.kube.rest.transport import TransportError
-from extender.terminal.command_line import OutputFormat, log_line, stop_signal
+from extender.terminal.command_line import OutputFormat, stop_signal
+from extender.terminal.program import log_line
 from policies.eviction.kubelet_releases import eviction_release
 from policies.eviction.proactive_eviction import MIN_TREND_MEASUREMENTS, ReliefLimits
 from policies.kubernetes.duration import parse_duration

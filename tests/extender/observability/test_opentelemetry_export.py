@@ -141,7 +141,7 @@ class ScriptedExporter(SpanExporter):
 WITHOUT = "import sys; sys.modules['opentelemetry'] = None; from fakeapi.cli import main; main()"
 IMPORTED = """
 import sys
-import extender.server.process, fakeapi.cli.commands
+import extender.server.process, fakeapi.cli.embedded_cluster
 print([name for name in sys.modules if name.startswith(("opentelemetry", "requests"))])
 """
 

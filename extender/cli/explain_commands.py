@@ -1,0 +1,149 @@
+"""``reprieve explain filter``, ``preempt`` and ``scaledown``: decisions on a cluster in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from extender.cli.config_validation import log_gate_warnings
+from extender.config.component_config import Config, filters_from_config, find_policy, load_config
+from extender.explain.cluster_files import load_cluster, load_pod, load_replica_set_pods
+from extender.explain.decisions import (
+    explain_preempt,
+    filter_document,
+    preempt_document,
+    require_known_nodes,
+    scale_down_document,
+)
+from extender.kube.decoders.pods import epoch_ns
+from extender.kube.rest.clock import SystemClock
+from extender.terminal.command_line import (
+    ClusterFilesOption,
+    ConfigFileOption,
+    FeatureGatesOption,
+    FiltersOption,
+    NowOption,
+    OutputOption,
+    PodFileOption,
+    UpstreamOption,
+    parse_namespaced_name,
+    print_output,
+    split_names,
+)
+from extender.terminal.tables import filter_table, preempt_table, scale_down_table
+from policies import decide_filter
+from policies.kubernetes.releases import release
+from policies.preemption.filtering import filters_named
+from policies.preemption.policy import SchedulerRules
+from policies.replicaset import decide_scale_down
+
+FILTER_EXAMPLE: Final = "explain filter --cluster c.yaml --pod p.yaml"
+PREEMPT_EXAMPLE: Final = "explain preempt --cluster c.yaml --pod p.yaml"
+SCALEDOWN_EXAMPLE: Final = "explain scaledown --cluster c.yaml --replicaset default/web --delete 2"
+
+
+def explain_filter_command(
+    cluster: ClusterFilesOption,
+    pod: PodFileOption,
+    config: ConfigFileOption = None,
+    upstream: UpstreamOption = None,
+    feature_gates: FeatureGatesOption = None,
+    filters: FiltersOption = None,
+    now: NowOption = None,  # noqa: ARG001 - filtering is independent of time; every explain has it
+    output: OutputOption = None,
+) -> None:
+    """Show the nodes on which a pod fits now, and why each other node is rejected."""
+    settings = _explanation_settings(config, upstream, feature_gates)
+    rules = _explanation_rules(settings, filters)
+    files = load_cluster(cluster, rules.release)
+    decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
+    print_output(output, lambda: filter_document(decision), lambda: filter_table(decision))
+
+
+def explain_preempt_command(
+    cluster: ClusterFilesOption,
+    pod: PodFileOption,
+    config: ConfigFileOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option("--policy", metavar="NAME|FILE", help="Order of victims and candidates."),
+    ] = None,
+    upstream: UpstreamOption = None,
+    feature_gates: FeatureGatesOption = None,
+    nodes: Annotated[
+        str | None, typer.Option("--nodes", metavar="a,b", help="Try only these nodes.")
+    ] = None,
+    filters: FiltersOption = None,
+    now: NowOption = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
+    output: OutputOption = None,
+) -> None:
+    """Show which pods would be preempted for a pod, which are reprieved, and why."""
+    settings = _explanation_settings(config, upstream, feature_gates)
+    rules = _explanation_rules(settings, filters, policy)
+    files = load_cluster(cluster, rules.release)
+    preemptor = load_pod(pod, files, rules.release)
+    potential = None
+    if nodes is not None:
+        source = f"--cluster {', '.join(cluster)}"
+        potential = require_known_nodes(split_names(nodes), files.snapshot, source)
+    order = rules.policy.candidates
+    decision = explain_preempt(preemptor, files.snapshot, rules, potential)
+    print_output(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
+
+
+def explain_scaledown_command(
+    cluster: ClusterFilesOption,
+    replicaset: Annotated[
+        str,
+        typer.Option(
+            "--replicaset",
+            metavar="NS/NAME",
+            parser=parse_namespaced_name,
+            help="The ReplicaSet to scale down.",
+        ),
+    ],
+    delete: Annotated[
+        int, typer.Option("--delete", metavar="N", min=0, help="Number of pods to delete.")
+    ],
+    now: NowOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Show which pods a ReplicaSet would delete first when it is scaled down, and why."""
+    replicas = load_replica_set_pods(cluster, replicaset, delete)
+    now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
+    decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
+    print_output(
+        output,
+        lambda: scale_down_document(decision),
+        lambda: scale_down_table(decision, replicaset),
+    )
+
+
+def _explanation_settings(
+    config: Path | None, upstream: str | None, feature_gates: dict[str, bool] | None
+) -> Config:
+    """Return the configuration of an explanation, overridden by flags."""
+    settings = Config() if config is None else load_config(config)
+    settings = msgspec.structs.replace(
+        settings,
+        upstream=upstream or settings.upstream,
+        feature_gates=settings.feature_gates if feature_gates is None else feature_gates,
+    )
+    log_gate_warnings(settings)
+    return settings
+
+
+def _explanation_rules(
+    settings: Config, filters: str | None, policy: str | None = None
+) -> SchedulerRules:
+    """Return the rules of an explanation."""
+    known = filters_from_config(settings)
+    return SchedulerRules(
+        release(settings.upstream, settings.feature_gates),
+        known if filters is None else filters_named(split_names(filters), known),
+        find_policy(policy or settings.policy),
+        frozenset(settings.scheduler_names),
+    )

@@ -1,0 +1,134 @@
+"""``reprieve serve``: the extender as a process, in a live cluster or an embedded one."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from extender.cli.config_validation import load_serving_config, log_gate_warnings
+from extender.config.component_config import Config
+from extender.config.strict_decoding import ConfigError
+from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.kubeconfig import connect
+from extender.kube.rest.transport import Transport
+from extender.observability.decision_log import DecisionLog
+from extender.protocol.verb_context import Search
+from extender.secure_serving.open_files import require_open_files
+from extender.server.process import ServerProcess, run_server
+from extender.server.python_gc import limit_collections
+from extender.terminal.command_line import (
+    FeatureGatesOption,
+    KubeconfigOption,
+    ServerOption,
+    UpstreamOption,
+    stop_signal,
+)
+from extender.terminal.loop_errors import log_loop_errors
+
+EXAMPLE: Final = "serve --embedded demo --port 0"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedCluster:
+    """A cluster in this process, a decision log, and a callback for when the extender is served."""
+
+    transport: Transport
+    decision_log: DecisionLog
+    on_serving: Callable[[ServerProcess], Awaitable[None]]
+
+
+StartEmbedded = Callable[[str], AbstractAsyncContextManager[EmbeddedCluster]]
+"""Starts the cluster of a shipped scenario by name; raises ConfigError."""
+
+
+def serve_command(embed: StartEmbedded) -> Callable[..., None]:
+    """Return the command; ``embed`` starts the cluster that ``--embedded`` names."""
+
+    def serve(
+        config: Annotated[
+            Path | None, typer.Option("--config", metavar="F", help="A configuration file.")
+        ] = None,
+        kubeconfig: KubeconfigOption = None,
+        server: ServerOption = None,
+        embedded: Annotated[
+            str | None,
+            typer.Option("--embedded", metavar="SCENARIO", help="Start a bundled fake cluster."),
+        ] = None,
+        host: Annotated[str | None, typer.Option("--host", help="Default 127.0.0.1.")] = None,
+        port: Annotated[
+            int | None,
+            typer.Option("--port", min=0, max=65535, help="Default 8888; 0: any free port."),
+        ] = None,
+        policy: Annotated[
+            str | None, typer.Option("--policy", metavar="NAME|FILE", help="Order of victims.")
+        ] = None,
+        search: Annotated[
+            Search | None, typer.Option("--search", help="Nodes that preempt considers.")
+        ] = None,
+        upstream: UpstreamOption = None,
+        feature_gates: FeatureGatesOption = None,
+    ) -> None:
+        """Answer kube-scheduler's filter and preempt calls."""
+        flags = {
+            "host": host,
+            "port": port,
+            "policy": policy,
+            "search": search,
+            "upstream": upstream,
+            "feature_gates": feature_gates,
+        }
+        overrides = {name: value for name, value in flags.items() if value is not None}
+        settings = load_serving_config(config, overrides, SystemClock())
+        log_gate_warnings(settings)
+        if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
+            raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
+        if embedded is not None and settings.tls is not None:
+            raise ConfigError("--embedded serves plain HTTP; expected no tls")
+        require_open_files(settings.limits.connections)
+        asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
+
+    return serve
+
+
+async def _serve(
+    config: Config,
+    kubeconfig: Path | None,
+    server: str | None,
+    embedded: str | None,
+    embed: StartEmbedded,
+) -> None:
+    log_loop_errors()
+    async with AsyncExitStack() as stack:
+        cluster: EmbeddedCluster | None = None
+        transport: Transport
+        if embedded is not None:
+            cluster = await stack.enter_async_context(embed(embedded))
+            transport = cluster.transport
+        else:
+            transport = await connect(server, kubeconfig)
+            stack.push_async_callback(transport.close)
+        decision_log = None if cluster is None else cluster.decision_log
+        # Used for jitter only: no decision depends on it.
+        rng = random.Random()  # noqa: S311
+        try:
+            extender = await stack.enter_async_context(
+                run_server(config, transport, SystemClock(), rng, decision_log)
+            )
+        except OSError as error:
+            raise ConfigError(f"{config.host}:{config.port}: {error.strerror}") from None
+        stop = stop_signal()  # before the line that tells a parent process that the server is up
+        print(f"listening on {extender.url}", flush=True)  # noqa: T201 - part of the interface
+        if cluster is not None:
+            await cluster.on_serving(extender)
+        limiting = asyncio.create_task(
+            limit_collections(extender.wait_synced, SystemClock(), extender.is_idle)
+        )
+        await stop.wait()
+        limiting.cancel()
