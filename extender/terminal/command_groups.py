@@ -35,18 +35,18 @@ class LazyCommand(TyperCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Import the command, and parse its arguments."""
+        """Import the command, and parse its arguments; its log is sent to stderr."""
+        from extender.terminal.command_line import log_to_stderr  # imported on use: start-up time
+
         gc.disable()
+        log_to_stderr()
         command = self.load()
         gc.freeze()
         gc.enable()
         return command.make_context(info_name, args, parent=parent, **extra)
 
     def load(self) -> Any:
-        """Import the command, and return it as typer runs it; its log is sent to stderr."""
-        from extender.terminal.command_line import log_to_stderr  # imported on use: start-up time
-
-        log_to_stderr()
+        """Import the command, and return it as typer runs it."""
         return typer.main.get_command(self._load())
 
 

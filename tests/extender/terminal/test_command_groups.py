@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-import typer
 
 from extender.terminal.command_groups import LazyCommand
 from extender.terminal.program import program_version
@@ -65,18 +64,3 @@ def test_a_misspelled_command_is_one_line(
     assert line == (
         "reprieve: No such command 'checkconfig'. Did you mean 'check-config'; see reprieve --help"
     )
-
-
-def test_a_command_is_loaded_when_it_is_run() -> None:
-    loaded = []
-
-    def load() -> typer.Typer:
-        loaded.append("it")
-        app = typer.Typer()
-        app.command()(lambda: None)
-        return app
-
-    command = LazyCommand("it", "It runs.", load)
-    assert (command.get_short_help_str(), loaded) == ("It runs.", [])
-    command.make_context("it", [])
-    assert loaded == ["it"]
