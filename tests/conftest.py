@@ -42,8 +42,8 @@ def command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]
     The function returns the exit code.
     """
 
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["reprieve", *arguments])
+    def run(*arguments: str, program: str = "reprieve") -> int:
+        monkeypatch.setattr(sys, "argv", [program, *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code is None or isinstance(ended.value.code, int)

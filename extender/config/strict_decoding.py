@@ -32,6 +32,8 @@ _UNKNOWN = re.compile(r"Object contains unknown field (.*)")
 _MISSING = re.compile(r"Object missing required field (.*)")
 
 
+_LONGEST_NAME = 100
+"""Of a longer name that is unknown, only the beginning is compared: that takes quadratic time."""
 _TEXT = "tag:yaml.org,2002:str"
 _FLOAT = "tag:yaml.org,2002:float"
 
@@ -154,12 +156,19 @@ class _StrictDecoder:
         if is_other_kind:
             return False
         if unknown is not None:
-            path = (*path, unknown[1])
+            path = (*path, self._written_name(path, unknown[1]))
         if not path:
             return False
         self._removed.add(self._original_path(path))
         self.document = _without(self.document, path)
         return True
+
+    def _written_name(self, path: _Path, name: str) -> str:
+        """Return the name of a field as it is written: messages have no backticks."""
+        holder = self.document
+        for step in path:
+            holder = holder[step]
+        return next((str(key) for key in holder if str(key).replace("`", "") == name), name)
 
     def _is_other_kind(self) -> bool:
         """Return whether no field of the document is known, so that it is of another kind."""
@@ -189,7 +198,7 @@ class _StrictDecoder:
         Return only the name that is similar to the one that is written, if there is one.
         """
         names = _allowed_names(self._type, self.document, path)
-        if similar := get_close_matches(written, names, 1):
+        if similar := get_close_matches(written[:_LONGEST_NAME], names, 1):
             return f"; did you mean {similar[0]}?"
         return f"; expected one of {', '.join(names)}" if names else ""
 

@@ -87,7 +87,11 @@ class _Output(io.FileIO):
         except BrokenPipeError:
             os._exit(_SIGNALED + signal.SIGPIPE)
         except OSError as error:
-            sys.stderr.write(f"reprieve: standard output: cannot be written: {error.strerror}\n")
+            from extender.terminal.program import program_name  # imported on use: start-up time
+
+            sys.stderr.write(
+                f"{program_name()}: standard output: cannot be written: {error.strerror}\n"
+            )
             sys.stderr.flush()
             os._exit(1)
 

@@ -343,7 +343,7 @@ def _handle_all(requests: Sequence[Any]) -> None:
     for each in requests:
         request = endpoints.Request(
             each["method"],
-            each["path"],
+            each["path"].encode(errors="replace").decode(),  # as of HTTP, without surrogates
             parse_query(each["query"]),
             each["body"].encode("latin-1"),
             each["type"],

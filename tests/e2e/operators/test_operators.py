@@ -44,11 +44,13 @@ INJECTED: Final = re.compile(
     "|too old resource version|Expired|410|[Cc]onnection (was )?reset|closed|hang up|aborted"
     "|EOF|reading a body|error sending request|SendRequest|HyperError|IncompleteBody|[Ww]atch"
     "|failed with status|evicted|ECONNRESET|Connection reset|[Pp]remature close|already exists"
-    "|Operation cannot be fulfilled|deployments.apps .* not found",
+    "|Operation cannot be fulfilled|deployments.apps .* not found"
+    "|rejected our request due to an error in our request",
 )
 """What clients report of :func:`rules`, and of a child that is deleted before they change it.
 
-A write that was dropped after it succeeded is repeated.
+A write that was dropped after it succeeded is repeated: a JSON patch of kube-rs then finds that the
+object is not as it was.
 """
 
 

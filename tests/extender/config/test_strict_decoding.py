@@ -18,6 +18,7 @@ from extender.config.strict_decoding import ConfigError, decode_strictly
 from extender.protocol.verb_context import FallbackKind
 from tests.extender.conftest import HandClock
 
+LIMITS = "connections, inFlightMiB, headerKiB, headerSeconds, bodySeconds, idleSeconds"
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing": ({}, []),
     "two fields": (
@@ -34,6 +35,10 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "limits: Object contains unknown field conections; did you mean connections?",
             "limits.idleSeconds: Expected float > 0.0",
         ],
+    ),
+    "an unknown field with a backtick": (
+        {"limits": {"a`b": 1}},
+        [f"limits: Object contains unknown field ab; expected one of {LIMITS}"],
     ),
     "a missing field is reported once": (
         {"tls": {"certificate": "a", "clientCA": 5}},

@@ -46,6 +46,23 @@ def test_the_version_is_that_of_the_package(
     assert capsys.readouterr() == (f"reprieve {program_version()}\n", "")
 
 
+def test_a_plugin_of_kubectl_names_itself_as_users_call_it(
+    command_line: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line("explain", "preempt", "-h", program="kubectl-reprieve") == 0
+    usage, example = (
+        "Usage: kubectl reprieve explain preempt ",
+        "Example: kubectl reprieve explain ",
+    )
+    out, _ = capsys.readouterr()
+    assert (out.startswith(usage), example in out) == (True, True)
+    assert command_line("explain", "preempt", program="kubectl-reprieve") == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == (
+        "kubectl reprieve: Missing option '--cluster'; see kubectl reprieve explain preempt --help"
+    )
+
+
 def test_completion_lists_commands(
     command_line: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
