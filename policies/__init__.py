@@ -63,7 +63,8 @@ _RENAMED: Final = {"decide_filter": "filter_nodes", "decide_preemption": "preemp
 def __getattr__(name: str) -> Any:
     """Import an exported name on first use, since most commands decide nothing."""
     if name in __all__:
+        original = _RENAMED.get(name, name)
         for module in map(import_module, _MODULES):
-            if hasattr(module, _RENAMED.get(name, name)):
-                return getattr(module, _RENAMED.get(name, name))
+            if hasattr(module, original):
+                return getattr(module, original)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,7 @@
-"""Validation of a configuration before it is served: fields together, and the files they name."""
+"""Validation of a configuration before it is served: fields together, and the files they name.
+
+``reprieve check-config`` does nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+import typer
 
 from extender.config.component_config import (
     Config,
@@ -20,12 +24,21 @@ from extender.config.component_config import (
     validate_filters,
 )
 from extender.config.strict_decoding import ConfigError
-from extender.kube.rest.clock import Clock
+from extender.kube.rest.clock import Clock, SystemClock
 from extender.secure_serving.dynamic_certificates import CertificateError, load_serving_certificate
 from extender.terminal.program import log_line
 from policies.kubernetes.releases import UnknownReleaseError, gate_warnings, release
 
+EXAMPLE: Final = "check-config reprieve.yaml"
 _PREFIX: Final = re.compile(r"/?[\w.~-]+(/[\w.~-]+)*/?", re.ASCII)
+
+
+def check_config(
+    file: Annotated[Path, typer.Argument(metavar="F", help="A configuration file, as for serve.")],
+) -> None:
+    """Validate a configuration file, and print all of its errors."""
+    log_gate_warnings(load_serving_config(file, {}, SystemClock()))
+    print(f"{file}: valid")  # noqa: T201 - the answer
 
 
 def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: Clock) -> Config:

@@ -121,7 +121,7 @@ def _advise_eviction() -> typer.Typer:
 
 
 def _check() -> typer.Typer:
-    from extender.cli.check_config_command import EXAMPLE, check_config
+    from extender.cli.config_validation import EXAMPLE, check_config
 
     return single_command(check_config, EXAMPLE)
 

@@ -2,8 +2,8 @@
 
 Each kind has an object store that a reflector fills. A change marks the nodes that it concerns as
 stale; :meth:`SchedulerCache.snapshot` rebuilds only those and shares all else with the previous
-snapshot, which stays valid for its holders. No method awaits. While a
-decision is in progress the cache is locked: nothing changes it, and reflectors wait.
+snapshot, which stays valid for its holders. No method awaits. While a decision is in progress, the
+cache is locked: nothing changes it, and reflectors wait.
 
 An object that cannot be decoded is skipped with one warning. If it is a pod that occupies a node,
 the node is marked (``NodeState.unreadable``), because its free resources are no longer known.

@@ -97,10 +97,11 @@ def _contains(entry: str, address: IPv4Address | IPv6Address) -> bool:
         return False
 
 
+_MAX_BYTES: Final = 2**22
+"""kubernetes_asyncio reads a kubeconfig by a parser in Python, some 200 KiB a second."""
+
 # The errors that kubernetes_asyncio raises. It validates little before it reads, so a malformed
 # file raises one of the second row.
-_MAX_BYTES: Final = 2**22
-"""The client reads a kubeconfig by a parser in Python, some 200 KiB a second."""
 _CONFIG_ERRORS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
 _FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
