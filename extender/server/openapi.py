@@ -96,6 +96,7 @@ _TYPES: Final = (
 )
 
 _TEXT: Final[JsonObject] = {"text/plain": {"schema": {"type": "string"}}}
+_PAGE: Final[JsonObject] = {"text/html": {"schema": {"type": "string"}}}
 _REQUEST_ID: Final[JsonObject] = {
     "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,64}$"}
 }
@@ -180,7 +181,7 @@ def _other_paths(decisions: JsonObject) -> dict[str, JsonObject]:
     ready = {"200": "ready", "503": "the reason why it is not ready"}
     alive = {"200": "alive"}
     return {
-        "/": _get_path("Return a page with links.", {"200": "the page", "403": _FORBIDDEN}),
+        "/": _get_path("Return a page with links.", {"403": _FORBIDDEN}, (), _PAGE),
         "/livez": _get_path("Return whether the process is alive.", alive),
         "/healthz": _get_path("Return whether the process is alive.", alive),
         "/readyz": _get_path("Return whether calls are answered.", ready, [verbose]),
@@ -188,10 +189,13 @@ def _other_paths(decisions: JsonObject) -> dict[str, JsonObject]:
             "Return metrics for Prometheus.", {"200": "metrics", "403": _FORBIDDEN}
         ),
         "/decisions": _get_path(
-            "Return the latest decisions with their explanations.", _REFUSALS, parameters, decisions
+            "Return the latest decisions with their explanations.",
+            _REFUSALS,
+            parameters,
+            _json(decisions),
         ),
         "/openapi.json": _get_path(
-            "Return this document.", {"403": _FORBIDDEN}, (), {"type": "object"}
+            "Return this document.", {"403": _FORBIDDEN}, (), _json({"type": "object"})
         ),
     }
 
@@ -200,11 +204,11 @@ def _get_path(
     summary: str,
     texts: Mapping[str, str],
     parameters: Iterable[JsonObject] = (),
-    result: JsonObject | None = None,
+    content: JsonObject | None = None,
 ) -> JsonObject:
     responses = {status: _response(why, _TEXT) for status, why in texts.items()}
-    if result is not None:
-        responses["200"] = _response("the requested document", _json(result))
+    if content is not None:
+        responses["200"] = _response("the requested document", content)
     return {"get": {"summary": summary, "parameters": list(parameters), "responses": responses}}
 
 

@@ -25,6 +25,16 @@ async def test_the_document_is_served_and_has_every_path() -> None:
     }
 
 
+async def test_every_page_has_its_documented_media_type() -> None:
+    paths = json.loads(openapi_document())["paths"]
+    pages = {path: operations["get"] for path, operations in paths.items() if "get" in operations}
+    async with served(live_cluster(node())) as extender:
+        replies = {path: await extender.get(path) for path in pages}
+    for path, reply in replies.items():
+        content = pages[path]["responses"][str(reply.status)]["content"]
+        assert reply.headers["Content-Type"].split(";")[0] in content, path
+
+
 async def test_every_reference_is_defined() -> None:
     written = json.loads(openapi_document())
     references = set[str]()
