@@ -229,7 +229,10 @@ class _Parser:
         return Literal(at, "double", float(text))
 
     def _integer(self, text: str, at: int, type_name: str) -> Node:
-        value = int(text, 16 if "x" in text else 10)
+        try:
+            value = int(text, 16 if "x" in text else 10)
+        except ValueError:  # int() converts at most 4,300 decimal digits
+            value = 2**_UINT_BITS
         least = -(2**_INT_BITS) if type_name == "int" else 0
         if not least <= value < 2 ** (_INT_BITS if type_name == "int" else _UINT_BITS):
             self.errors.append(SourceError(at, f"invalid {type_name} literal"))

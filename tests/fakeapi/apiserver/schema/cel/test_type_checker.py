@@ -68,3 +68,10 @@ def test_an_error_points_to_its_place() -> None:
     assert check("self.size > 1 &&\n\tself.sise > 1", variables()) == (
         "ERROR: <input>:2:6: undefined field 'sise'\n |  self.sise > 1\n | .....^"
     )
+
+
+@pytest.mark.parametrize("literal", ["9223372036854775808", "7" * 5000, "0x" + "7" * 5000])
+def test_an_integer_out_of_range_is_invalid(literal: str) -> None:
+    error = check(f"self.size > {literal}", variables())
+    assert isinstance(error, str)
+    assert error.startswith("ERROR: <input>:1:13: invalid int literal\n")
