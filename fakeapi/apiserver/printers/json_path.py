@@ -19,7 +19,8 @@ JsonPath = Callable[[Any], list[Any]]
 
 _NAME: Final = re.compile(r"(?:\\.|[^\[\].\\])+")
 _TEXT: Final = re.compile(r"'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\"", re.DOTALL)
-_SLICE: Final = re.compile(r"(-?\d+)?:(-?\d+)?(?::(-?\d+)?)?", re.ASCII)
+_INDEX: Final = r"-?\d{1,18}"  # Go's int has 64 bits
+_SLICE: Final = re.compile(rf"({_INDEX})?:({_INDEX})?(?::({_INDEX})?)?", re.ASCII)
 _FILTER: Final = re.compile(r"(.+?)\s*(==|!=|<=|>=|<|>)\s*(.+)", re.DOTALL)
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "==": operator.eq,
@@ -92,8 +93,10 @@ def _bracket(inside: str) -> PathStep:
         return _field(re.sub(r"\\(.)", r"\1", match[1] if match[1] is not None else match[2]))
     if match := _SLICE.fullmatch(inside):
         start, end, step = (int(part) if part else None for part in match.groups())
+        if step is not None and step < 1:  # client-go refuses it when it prints a value
+            return lambda _value: ()
         return lambda value: value[start:end:step] if isinstance(value, list) else ()
-    if re.fullmatch(r"-?\d+", inside, re.ASCII):
+    if re.fullmatch(_INDEX, inside, re.ASCII):
         return _element(int(inside))
     if "," in inside:
         parts = [_bracket(part.strip()) for part in inside.split(",")]

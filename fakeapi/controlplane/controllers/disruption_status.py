@@ -16,6 +16,7 @@ Source: kubernetes/pkg/controller/disruption/disruption.go; pkg/apis/policy/v1 h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -269,8 +270,8 @@ def _scaled_value(value: IntOrPercent, total: int) -> int:
     """Return a number, or that percentage of ``total``, rounded up."""
     if isinstance(value, int):
         return value
-    digits = value.removesuffix("%")
-    if digits == value or not digits.isdecimal():
+    percentage = re.fullmatch(r"([0-9]{1,18})%", value)
+    if percentage is None:
         reason = "invalid type: string is not a percentage"
         raise BudgetError(f"invalid value for IntOrString: {reason}")
-    return -(-int(digits) * total // 100)
+    return -(-int(percentage[1]) * total // 100)

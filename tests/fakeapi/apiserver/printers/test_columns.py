@@ -26,6 +26,8 @@ THING: dict[str, Any] = {
         (".items[7].name", []),
         (".items[0:2].name", ["one", "two"]),
         (".items[1:].name", ["two", "three"]),
+        (".items[::2].name", ["one", "three"]),
+        (".items[::0].name", []),
         (".items[*].name", ["one", "two", "three"]),
         (r".metadata.labels.a\.b/c", ["x"]),
         (".metadata.labels['a.b/c']", ["x"]),
@@ -43,7 +45,13 @@ def test_a_path_finds_all_matching_values(path: str, found: list[Any]) -> None:
     assert compile_path(path)(THING) == found
 
 
-@pytest.mark.parametrize("path", [".items[", ".items[?(@.a", "items[x]", ".a[1:2:3:4]"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".items[", ".items[?(@.a", "items[x]", ".a[1:2:3:4]"),
+        *(f".a[{'9' * 5000}]", f".a[{'9' * 5000}:]", f".a[?(@.x == {'9' * 5000})]"),
+    ],
+)
 def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(JsonPathError):
         compile_path(path)

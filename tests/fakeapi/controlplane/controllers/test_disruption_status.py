@@ -56,7 +56,7 @@ def test_expected_and_desired_pods(
     assert expected_and_desired(spec, matching, scale) == (expected, desired)
 
 
-@pytest.mark.parametrize("value", ["5", "x%", "%", "-5%", "1.5%"])
+@pytest.mark.parametrize("value", ["5", "x%", "%", "-5%", "1.5%", f"{'9' * 5000}%"])
 def test_an_invalid_percentage_is_an_error(value: str) -> None:
     with pytest.raises(BudgetError, match="string is not a percentage"):
         expected_and_desired(BudgetSpec(None, value), 5, 5)
