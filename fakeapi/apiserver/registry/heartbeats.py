@@ -190,9 +190,14 @@ def _spec(document: Document, _sent: Document) -> Sequence[Any]:
 
 def _conditions(document: Document, sent: Document) -> Sequence[Any]:
     """Return the conditions of the types that the sent document has."""
-    types = [each.get("type") for each in (sent.get("status") or {}).get("conditions") or ()]
+    types = [each.get("type") for each in _condition_list(sent)]
+    return [each for each in _condition_list(document) if each.get("type") in types]
+
+
+def _condition_list(document: Document) -> Sequence[Any]:
+    """Return the conditions without the nulls that a patch may have."""
     conditions = (document.get("status") or {}).get("conditions") or ()
-    return [each for each in conditions if each.get("type") in types]
+    return [each for each in conditions if each is not None]
 
 
 _HEARTBEATS: Final[Mapping[tuple[str, str, str, str], HeartbeatKind]] = {
@@ -209,7 +214,7 @@ def _learn_heartbeat(
     heartbeat: HeartbeatKind, request: Request, write: HeartbeatWrite
 ) -> LearnedHeartbeat | None:
     """Return the heartbeat learned from a write; None if the write changed anything else."""
-    sent = orjson.loads(request.body)
+    sent = orjson.loads(request.body) or {}  # a patch may be null
     before, after = write.before.document(), write.after.document()
     beat = heartbeat.time_of(sent, sent)
     if (

@@ -57,7 +57,7 @@ class Cluster:
         self,
         method: str,
         path: str,
-        body: Document,
+        body: Document | None,
         kind: str = JSON,
         agent: str = "kubelet/v1",
         query: dict[str, str] | None = None,
@@ -237,6 +237,23 @@ def test_other_writes_have_their_usual_result(body: Document) -> None:
         for part, members in body.items():
             lease[part] |= members
         return cluster.ask("PUT", f"{LEASE}/n", lease)
+
+    check_act(write)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        {"status": None},
+        {"status": {"conditions": None}},
+        {"status": {"conditions": [None]}},
+        {"status": {"conditions": [{"type": "Ready", "$patch": "delete"}]}},
+    ],
+)
+def test_a_patch_without_heartbeats_has_its_usual_result(body: Document | None) -> None:
+    def write(cluster: Cluster) -> list[Response]:
+        return [cluster.ask("PATCH", f"{NODE}/n/status", body, STRATEGIC) for _ in range(3)]
 
     check_act(write)
 
