@@ -182,7 +182,7 @@ class Registry:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._free_name(target, metadata["generateName"])
         require_name(kind, document)
-        named = replace(target, name=metadata["name"])
+        named = Target(kind, target.namespace, metadata["name"], target.subresource)
         prepare_create(kind, document, self.sources, self.user)
         derive_create_fields(kind, document, self.store)
         if kind.custom is not None:

@@ -10,6 +10,8 @@ import asyncio
 import socket
 import struct
 import zlib
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import orjson
@@ -20,13 +22,18 @@ from fakeapi.apiserver.serving.fault_delivery import first_half
 
 GZIP_BYTES: Final = 128 * 1024
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS  # 16: gzip format
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)  # SO_LINGER with timeout 0: RST
 
 
-async def http_response(http: web.BaseRequest, answer: Response) -> web.Response:
-    """Return an answer as a response of aiohttp, compressed if its client accepts that."""
-    headers = response_headers(answer.content_type)
-    headers.update(answer.headers)
+async def http_response(
+    http: web.BaseRequest, answer: Response, server_headers: Mapping[str, str] = _NONE
+) -> web.Response:
+    """Return an answer as a response of aiohttp, compressed if its client accepts that.
+
+    The headers of the answer replace those of the server.
+    """
+    headers = {**response_headers(answer.content_type), **server_headers, **answer.headers}
     body = answer.body
     if len(body) > GZIP_BYTES and "gzip" in http.headers.get("Accept-Encoding", ""):
         body = await asyncio.to_thread(_gzip, body)
@@ -38,9 +45,11 @@ async def http_response(http: web.BaseRequest, answer: Response) -> web.Response
     return response
 
 
-async def cut_response(http: web.BaseRequest, answer: Response) -> web.StreamResponse:
+async def cut_response(
+    http: web.BaseRequest, answer: Response, server_headers: Mapping[str, str]
+) -> web.StreamResponse:
     """Send the head of the whole response and half of its body, and close the connection."""
-    whole = await http_response(http, answer)
+    whole = await http_response(http, answer, server_headers)
     body = whole.body if isinstance(whole.body, bytes) else b""
     response = web.StreamResponse(status=whole.status, headers=whole.headers)
     response.content_length = len(body)

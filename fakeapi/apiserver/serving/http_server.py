@@ -24,7 +24,7 @@ import hashlib
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
@@ -228,10 +228,9 @@ class Server:
             return reset_connection(http)
         if not isinstance(outcome.response, Response):
             return await self._stream(http, outcome.response, headers)
-        answer = replace(outcome.response, headers={**headers, **outcome.response.headers})
         if outcome.breaks:
-            return await cut_response(http, answer)
-        return await http_response(http, answer)
+            return await cut_response(http, outcome.response, headers)
+        return await http_response(http, outcome.response, headers)
 
     async def _answer(self, request: Request) -> DeliveredResponse:
         if not request.path.startswith(PREFIX):

@@ -84,41 +84,46 @@ class CallsPendingError(Exception):
 
 @dataclass(slots=True)
 class RequestAttempts:
-    """State that the attempts at one request share: answers, times and random values."""
+    """State that the attempts at one request share: answers, times and random values.
+
+    The values are recorded in the order in which an attempt requests them, each with the position
+    of the value that follows it: a value whose source requests others is followed by the next one
+    after those. A position is None while its source has not returned.
+
+        once("created", create)   0: ("created", entry, 3)
+          uid()                   1: ("uid", "8c1f…", 2)
+          timestamp()             2: (0, "2026-…", 3)
+    """
 
     answers: dict[WebhookCall, bytes | WebhookCallError] = field(default_factory=dict)
-    recorded: dict[Hashable, list[tuple[Any, Sequence[Hashable]]]] = field(default_factory=dict)
-    _used: dict[Hashable, int] = field(default_factory=dict)
-    _order: list[Hashable] = field(default_factory=list)
+    _values: list[tuple[Hashable, Any, int] | None] = field(default_factory=list)
+    _next: int = 0
 
     def begin(self) -> None:
         """Start another attempt."""
-        self._used.clear()
-        self._order.clear()
+        self._next = 0
 
     def recall(self, what: Hashable, source: Callable[[], T]) -> T:
         """Return the value of the previous attempt at this position, or a new one.
 
-        Values that ``source`` itself requests count as used in either case.
+        An attempt that differs from the previous one, because the objects have changed meanwhile,
+        gets new values from the first difference on.
         """
-        values = self.recorded.setdefault(what, [])
-        position = self._used.get(what, 0)
-        self._count(what)
+        values, position = self._values, self._next
+        recorded = values[position] if position < len(values) else None
         value: T
+        if recorded is not None:
+            known, value, following = recorded
+            if known == what:
+                self._next = following
+                return value
+            del values[position:]
         if position == len(values):
-            first = len(self._order)
-            value = source()
-            values.append((value, self._order[first:]))
-            return value
-        value, inside = values[position]
-        for each in inside:
-            self._count(each)
+            values.append(None)
+        self._next = position + 1
+        value = source()
+        values[position] = (what, value, self._next)
         return value
-
-    def _count(self, what: Hashable) -> None:
-        """Record the use of a value in this attempt."""
-        self._used[what] = self._used.get(what, 0) + 1
-        self._order.append(what)
 
 
 class PendingCalls:
