@@ -44,10 +44,10 @@ async def reprieve(*arguments: str, stdin: bytes = b"") -> Done:
     return Done(process.returncode, out.decode(), err.decode())
 
 
-async def reprieve_json(*arguments: str, stdin: bytes = b"") -> Any:
-    """Run a command that must succeed without warnings, and return its decoded output."""
-    done = await reprieve(*arguments, stdin=stdin)
-    assert (done.code, done.err) == (0, "")
+async def reprieve_json(*arguments: str, stdin: bytes = b"", code: int = 0) -> Any:
+    """Run a command that must end with ``code`` without warnings; return its decoded output."""
+    done = await reprieve(*arguments, "-o", "json", stdin=stdin)
+    assert (done.code, done.err) == (code, "")
     return json.loads(done.out)
 
 

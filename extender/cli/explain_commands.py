@@ -17,6 +17,7 @@ from extender.explain.decisions import (
     preempt_document,
     require_known_nodes,
     scale_down_document,
+    victim_names,
 )
 from extender.kube.decoders.pods import epoch_ns
 from extender.kube.rest.clock import SystemClock
@@ -30,9 +31,9 @@ from extender.terminal.command_line import (
     PodFileOption,
     UpstreamOption,
     parse_namespaced_name,
-    print_output,
     split_names,
 )
+from extender.terminal.output import Answer, OutputFormat, print_answer
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.kubernetes.releases import release
@@ -53,14 +54,19 @@ def explain_filter_command(
     feature_gates: FeatureGatesOption = None,
     filters: FiltersOption = None,
     now: NowOption = None,  # noqa: ARG001 - filtering is independent of time; every explain has it
-    output: OutputOption = None,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show the nodes on which a pod fits now, and why each other node is rejected."""
     settings = _explanation_settings(config, upstream, feature_gates)
     rules = _explanation_rules(settings, filters)
     files = load_cluster(cluster, rules.release)
     decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
-    print_output(output, lambda: filter_document(decision), lambda: filter_table(decision))
+    answer = Answer(
+        lambda: filter_document(decision),
+        lambda rows: filter_table(decision, rows),
+        lambda: (f"node/{name}" for name in sorted(decision.feasible)),
+    )
+    print_answer(output, answer)
 
 
 def explain_preempt_command(
@@ -78,7 +84,7 @@ def explain_preempt_command(
     ] = None,
     filters: FiltersOption = None,
     now: NowOption = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
-    output: OutputOption = None,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show which pods would be preempted for a pod, which are reprieved, and why."""
     settings = _explanation_settings(config, upstream, feature_gates)
@@ -91,7 +97,12 @@ def explain_preempt_command(
         potential = require_known_nodes(split_names(nodes), files.snapshot, source)
     order = rules.policy.candidates
     decision = explain_preempt(preemptor, files.snapshot, rules, potential)
-    print_output(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
+    answer = Answer(
+        lambda: preempt_document(decision),
+        lambda rows: preempt_table(decision, order, rows),
+        lambda: victim_names(decision),
+    )
+    print_answer(output, answer)
 
 
 def explain_scaledown_command(
@@ -109,17 +120,19 @@ def explain_scaledown_command(
         int, typer.Option("--delete", metavar="N", min=0, help="Number of pods to delete.")
     ],
     now: NowOption = None,
-    output: OutputOption = None,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show which pods a ReplicaSet would delete first when it is scaled down, and why."""
     replicas = load_replica_set_pods(cluster, replicaset, delete)
     now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
     decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
-    print_output(
-        output,
+    namespace = replicaset.partition("/")[0]
+    answer = Answer(
         lambda: scale_down_document(decision),
-        lambda: scale_down_table(decision, replicaset),
+        lambda rows: scale_down_table(decision, replicaset, rows),
+        lambda: (f"pod/{namespace}/{replica.name}" for replica in decision.victims),
     )
+    print_answer(output, answer)
 
 
 def _explanation_settings(

@@ -31,9 +31,9 @@ from extender.terminal.command_line import (
     NowOption,
     OutputOption,
     parse_namespaced_name,
-    print_output,
     split_names,
 )
+from extender.terminal.output import Answer, OutputFormat, print_answer
 from policies.preemption.policy import DEFAULT_RULES
 from policies.workloadspread.quirks import MODES, Quirks
 from policies.workloadspread.reconcile import SpreadRules
@@ -91,7 +91,7 @@ def explain_spread_command(
         ),
     ] = None,
     quirks: QuirksOption = QuirksChoice.FIXED,
-    output: OutputOption = None,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show the subset of each pod of a workload, which pods are deleted first and why.
 
@@ -106,7 +106,13 @@ def explain_spread_command(
     explained = explain_spread(
         files, workloadspread, now_ns, rules, query, lambda: _build_simulation(cluster)
     )
-    print_output(output, lambda: spread_document(explained), lambda: spread_table(explained))
+    namespace = workloadspread.partition("/")[0]
+    answer = Answer(
+        lambda: spread_document(explained),
+        lambda rows: spread_table(explained, rows),
+        lambda: (f"pod/{namespace}/{each.pod.name}" for each in explained.outcome.pods_to_delete),
+    )
+    print_answer(output, answer)
 
 
 def validate_workloadspread_command(validate_pod: PodSpecValidation) -> Callable[..., None]:
@@ -121,14 +127,17 @@ def validate_workloadspread_command(validate_pod: PodSpecValidation) -> Callable
             ),
         ] = None,
         quirks: QuirksOption = QuirksChoice.FIXED,
-        output: OutputOption = None,
+        output: OutputOption = OutputFormat.TABLE,
     ) -> None:
         """Validate a WorkloadSpread by OpenKruise's rules; the output has all errors."""
         written = load_spread(file)
         files = load_spread_files(cluster or [])
         errors = spread_errors(written, files, quirks.quirks, validate_pod)
         key = written.spread.key
-        print_output(output, lambda: validation_document(errors), lambda: errors_table(key, errors))
+        answer = Answer(lambda: validation_document(errors), lambda _: errors_table(key, errors))
+        print_answer(output, answer)
+        if errors:
+            raise typer.Exit(1)
 
     return workloadspread
 

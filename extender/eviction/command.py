@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 import typer
-from rich.console import RenderableType
 
 from extender.config.strict_decoding import ConfigError
-from extender.eviction.explanation import LAYOUTS, EvictDocument, evict_document, run_rounds
+from extender.eviction.explanation import LAYOUTS, evict_document, run_rounds
 from extender.eviction.input_files import load_node
 from extender.eviction.kubelet_flags import KubeletFlags
 from extender.eviction.scenario import (
-    ScenarioDocument,
     ScenarioStepResult,
     load_scenario,
     run_scenario,
@@ -31,8 +29,8 @@ from extender.terminal.command_line import (
     MinimumReclaimOption,
     NowOption,
     OutputOption,
-    print_output,
 )
+from extender.terminal.output import Answer, OutputFormat, print_answer
 from policies.eviction.config import resolve
 from policies.eviction.filesystems import Layout, infer_layout
 from policies.eviction.kubelet_releases import EvictionRelease, eviction_release
@@ -66,13 +64,14 @@ class NodeExplanation:
     node: str
     rounds: Sequence[SyncResult]
 
-    def document(self) -> EvictDocument:
-        """Return the JSON document."""
-        return evict_document(self.rounds)
-
-    def table(self) -> RenderableType:
-        """Return the table."""
-        return evict_table(self.node, self.rounds)
+    @property
+    def answer(self) -> Answer:
+        """The document, the table, and the names of the pods that are evicted last."""
+        return Answer(
+            lambda: evict_document(self.rounds),
+            lambda rows: evict_table(self.node, self.rounds, rows),
+            lambda: (f"pod/{each.pod.key}" for each in self.rounds[-1].evictions),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +80,12 @@ class ScenarioExplanation:
 
     results: Sequence[ScenarioStepResult]
 
-    def document(self) -> ScenarioDocument:
-        """Return the JSON document."""
-        return scenario_document(self.results)
-
-    def table(self) -> RenderableType:
-        """Return the table."""
-        return scenario_table(self.results)
+    @property
+    def answer(self) -> Answer:
+        """The document and the table."""
+        return Answer(
+            lambda: scenario_document(self.results), lambda _: scenario_table(self.results)
+        )
 
 
 def explain_query(query: EvictQuery) -> NodeExplanation | ScenarioExplanation:
@@ -166,7 +164,7 @@ def explain_evict(
     ] = None,
     upstream: KubeletReleaseOption = None,
     now: NowOption = None,
-    output: OutputOption = None,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show which pods the kubelet would evict from a node under pressure, and in which order."""
     rules = eviction_release(release(upstream or NEWEST.name))
@@ -177,4 +175,4 @@ def explain_evict(
     explained = explain_query(
         EvictQuery(cluster or (), node, summary or (), scenario, rules, flags, layout, at)
     )
-    print_output(output, explained.document, explained.table)
+    print_answer(output, explained.answer)

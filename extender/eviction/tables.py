@@ -11,6 +11,7 @@ from rich.text import Text
 
 from extender.eviction import explanation
 from extender.eviction.scenario import ScenarioStepResult
+from extender.terminal.output import TableRows
 from extender.terminal.tables import plain_table
 from policies.eviction.manager import SyncResult
 from policies.eviction.messages import format_available
@@ -22,7 +23,7 @@ from policies.kubernetes.duration import format_duration
 _SHOWN_PODS = 40
 
 
-def evict_table(node: str, rounds: Sequence[SyncResult]) -> RenderableType:
+def evict_table(node: str, rounds: Sequence[SyncResult], rows: TableRows) -> RenderableType:
     """Return the last round as a table: thresholds, pods in eviction order, messages."""
     last = rounds[-1]
     parts: list[RenderableType] = [Text(_headline(node, last), style="bold")]
@@ -31,7 +32,7 @@ def evict_table(node: str, rounds: Sequence[SyncResult]) -> RenderableType:
     if last.ranking:
         evicted = {each.pod.uid for each in last.evictions}
         signal = last.triggered[0].signal
-        table = RankingTable(signal, evicted, format_available, _SHOWN_PODS)
+        table = RankingTable(signal, evicted, format_available, rows.at_most(_SHOWN_PODS))
         parts.append(table.render(last.ranking))
     parts.extend(Text(each.message.strip(), style="italic") for each in last.evictions)
     if last.evictions:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from policies import decide_filter, post_filter
 from policies.kubernetes.input_error import InputError
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, no_preemption_needed
-from policies.preemption.filtering.status import FilterDecision, Rejection
+from policies.preemption.filtering.status import FEASIBLE, FilterDecision, Rejection
 from policies.preemption.policy import SchedulerRules
 from policies.replicaset import ScaleDownDecision
 
@@ -33,6 +33,12 @@ class VictimDocument(TypedDict):
     name: str
     uid: str
     priority: int
+
+
+class SparedDocument(VictimDocument):
+    """A pod that could be evicted and is reprieved."""
+
+    because: str
 
 
 class UnitDocument(TypedDict):
@@ -71,7 +77,11 @@ class FilterDocument(TypedDict):
 
 
 class PreemptDocument(TypedDict):
-    """The output of ``explain preempt -o json``."""
+    """The output of ``explain preempt -o json``.
+
+    ``spared`` and ``units`` are those of the chosen node. ``feasible`` are the nodes that fit the
+    pod without preemption.
+    """
 
     eligible: bool
     reason: str
@@ -83,6 +93,9 @@ class PreemptDocument(TypedDict):
     rejected: dict[str, RejectionDocument]
     message: str
     unjudged: list[str]
+    feasible: list[str]
+    spared: list[SparedDocument]
+    units: list[UnitDocument]
 
 
 class PrecedenceDocument(TypedDict):
@@ -106,8 +119,11 @@ def explain_preempt(
 ) -> PreemptionDecision:
     """Decide a preemption as kube-scheduler does: only if the pod fits no node.
 
-    With ``potential`` nodes given, decide among these in any case.
+    With ``potential`` nodes given, decide among these in any case. A bound pod is not eligible.
     """
+    if pod.node_name:
+        reason = f"the pod is bound to node {pod.node_name}"
+        return PreemptionDecision(pod, eligible=False, reason=reason, chosen=None)
     filtering = decide_filter(pod, snapshot, rules)
     if potential is None and filtering.feasible:
         return no_preemption_needed(filtering)
@@ -140,7 +156,10 @@ def filter_document(decision: FilterDecision) -> FilterDocument:
 
 def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
     """Return the JSON document of a preemption decision."""
-    chosen = None if decision.chosen is None else _candidate_document(decision.chosen)
+    best = decision.chosen
+    chosen = None if best is None else _candidate_document(best)
+    feasible = [node for node, each in decision.rejected.items() if each == FEASIBLE]
+    rejected = {node: each for node, each in decision.rejected.items() if each != FEASIBLE}
     return {
         "eligible": decision.eligible,
         "reason": decision.reason,
@@ -152,10 +171,19 @@ def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
             node: _candidate_document(candidate)
             for node, candidate in sorted(decision.candidates.items())
         },
-        "rejected": _rejection_documents(decision.rejected),
+        "rejected": _rejection_documents(rejected),
         "message": decision.message,
         "unjudged": sorted(decision.not_evaluated),
+        "feasible": sorted(feasible),
+        "spared": [] if best is None else _spared_documents(decision.pod, best),
+        "units": [] if best is None else _unit_documents(best),
     }
+
+
+def victim_names(decision: PreemptionDecision) -> Iterator[str]:
+    """Yield the victims of the chosen node as ``pod/namespace/name``."""
+    if decision.chosen is not None:
+        yield from (f"pod/{pod.key}" for pod in decision.chosen.victims.pods)
 
 
 def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
@@ -172,22 +200,37 @@ def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
 
 def _candidate_document(candidate: Candidate) -> CandidateDocument:
     document: CandidateDocument = {
-        "victims": [
-            {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "priority": pod.priority}
-            for pod in candidate.victims.pods
-        ],
+        "victims": [_victim_document(pod) for pod in candidate.victims.pods],
         "numPDBViolations": candidate.victims.violations,
     }
     if candidate.groups:
-        document["units"] = [
-            {"pods": [pod.key for pod in unit.pods], "priority": unit.priority}
-            for unit in candidate.groups
-        ]
+        document["units"] = _unit_documents(candidate)
     if candidate.elsewhere:
         document["confirmable"] = False
     if candidate.freed_claims:
         document["freedClaims"] = list(candidate.freed_claims)
     return document
+
+
+def _victim_document(pod: Pod) -> VictimDocument:
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "priority": pod.priority,
+    }
+
+
+def _spared_documents(preemptor: Pod, candidate: Candidate) -> list[SparedDocument]:
+    because = f"{preemptor.key} fits {candidate.node} without its eviction"
+    return [{**_victim_document(pod), "because": because} for pod in candidate.spared]
+
+
+def _unit_documents(candidate: Candidate) -> list[UnitDocument]:
+    return [
+        {"pods": [pod.key for pod in unit.pods], "priority": unit.priority}
+        for unit in candidate.groups
+    ]
 
 
 def _rejection_documents(rejected: Mapping[str, Rejection]) -> dict[str, RejectionDocument]:

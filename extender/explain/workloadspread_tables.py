@@ -10,6 +10,7 @@ from rich.text import Text
 
 from extender.explain.workloadspread import SpreadExplanation
 from extender.kube.workloadspread.pod_injection import InjectionResult
+from extender.terminal.output import TableRows
 from extender.terminal.tables import plain_table
 from policies.workloadspread.deletion_costs import DELETION_ORDER, Cost, SubsetRank
 from policies.workloadspread.model import (
@@ -28,12 +29,12 @@ from policies.workloadspread.reschedule import schedulable_condition
 _MAX_SHOWN_PODS = 30
 
 
-def spread_table(explained: SpreadExplanation) -> RenderableType:
+def spread_table(explained: SpreadExplanation, rows: TableRows) -> RenderableType:
     """Return the subsets in each version, the deletion order with reasons, and the next steps."""
     spread, outcome = explained.spread, explained.outcome
     parts: list[RenderableType] = [_heading(spread, outcome), _subsets_table(spread, outcome)]
     if outcome.costs:
-        parts.append(_pods_table(spread, outcome))
+        parts.append(_pods_table(spread, outcome, rows))
     parts.extend(_notes(outcome))
     if explained.injection is not None:
         parts.append(_injection_text(explained.injection))
@@ -124,7 +125,9 @@ def _condition_text(status: SubsetStatus | None) -> str:
     return ": ".join(part for part in (found.status, found.reason, found.message) if part)
 
 
-def _pods_table(spread: WorkloadSpread, outcome: ReconcileResult) -> RenderableType:
+def _pods_table(
+    spread: WorkloadSpread, outcome: ReconcileResult, rows: TableRows
+) -> RenderableType:
     """Return the table of the pods that have a deletion cost, in deletion order."""
     table = plain_table("", "deleted first", "subset", "version", "cost", "because")
     versions = {
@@ -136,7 +139,8 @@ def _pods_table(spread: WorkloadSpread, outcome: ReconcileResult) -> RenderableT
     subsets = {pod.name: name for name, pods in outcome.groups.subsets.items() for pod in pods}
     deleted = {each.pod.name for each in outcome.pods_to_delete}
     ranked = list(_ranked(outcome))
-    for pod in ranked[:_MAX_SHOWN_PODS]:
+    shown = rows.at_most(_MAX_SHOWN_PODS)
+    for pod in ranked[:shown]:
         cost, subset = outcome.costs[pod.name], subsets[pod.name]
         table.add_row(
             "→" if pod.name in deleted else "",
@@ -146,8 +150,8 @@ def _pods_table(spread: WorkloadSpread, outcome: ReconcileResult) -> RenderableT
             str(cost.value),
             _because(cost, subset, spread) + _old_version_remark(cost, versions[pod.name], outcome),
         )
-    if len(ranked) > _MAX_SHOWN_PODS:
-        table.add_row("", f"and {len(ranked) - _MAX_SHOWN_PODS} more", "", "", "", "")
+    if len(ranked) > shown:
+        table.add_row("", f"and {len(ranked) - shown} more", "", "", "", "")
     return table
 
 

@@ -1,22 +1,20 @@
-"""What all commands share: options, their parsers, output, the log on stderr, the stop signal."""
+"""What all commands share: options, their parsers, the log on stderr, the stop signal."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
 from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
 import structlog
 import typer
-from rich.console import Console, RenderableType
 
 from extender.terminal.log_limits import bound_event
+from extender.terminal.output import OutputFormat
 
 
 def log_to_stderr() -> None:
@@ -72,13 +70,6 @@ def parse_feature_gates(text: str) -> dict[str, bool]:
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
-class OutputFormat(Enum):
-    """The output format of a decision."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 ClusterFilesOption = Annotated[
     list[str],
     typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
@@ -110,7 +101,8 @@ FiltersOption = Annotated[
     str | None, typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters.")
 ]
 OutputOption = Annotated[
-    OutputFormat | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
+    OutputFormat,
+    typer.Option("-o", "--output", help="wide: a table with all rows; name: one name per line."),
 ]
 NowOption = Annotated[
     datetime | None,
@@ -154,19 +146,6 @@ KubeletReleaseOption = Annotated[
 def split_names(names: str) -> list[str]:
     """Split a list that is separated by commas."""
     return [name.strip() for name in names.split(",") if name.strip()]
-
-
-def print_output(
-    output: OutputFormat | None, document: Callable[[], object], table: Callable[[], RenderableType]
-) -> None:
-    """Print an answer in the given format; by default text on a terminal, otherwise JSON."""
-    if output is None:
-        output = OutputFormat.TEXT if sys.stdout.isatty() else OutputFormat.JSON
-    if output is OutputFormat.JSON:
-        text = msgspec.json.format(msgspec.json.encode(document()), indent=2)
-        sys.stdout.write(text.decode() + "\n")
-    else:
-        Console().print(table())
 
 
 def stop_signal() -> asyncio.Event:

@@ -8,10 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from extender.terminal.output import TableRows
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import Candidate, PreemptionDecision, freed_devices
-from policies.preemption.filtering.status import FilterDecision, Rejection, explained
+from policies.preemption.filtering.status import FEASIBLE, FilterDecision, Rejection, explained
 from policies.replicaset import ScaleDownDecision
 
 _SHOWN_CANDIDATES = 5
@@ -20,21 +21,23 @@ _SHOWN_VICTIMS = 20
 _SHOWN_SPARED = 5
 
 
-def filter_table(decision: FilterDecision) -> RenderableType:
+def filter_table(decision: FilterDecision, rows: TableRows) -> RenderableType:
     """Return the nodes that a pod fits, and for each reason the nodes that it rejects."""
     nodes = len(decision.feasible) + len(decision.rejected)
     head = Text(f"{decision.pod.key} fits {len(decision.feasible)} of {nodes} nodes", style="bold")
     table = plain_table("nodes", "", "because", "eviction")
     fitting = sorted(frozenset(decision.feasible).difference(decision.undecided))
     if fitting:
-        table.add_row(str(len(fitting)), _names(fitting), "fits", "")
+        table.add_row(str(len(fitting)), _names(fitting, rows), "fits", "")
     for rejection, names in _by_reason(decision.undecided):
-        table.add_row(str(len(names)), _names(names), f"passes: {rejection}", "")
-    _add_rejections(table, decision.rejected)
+        table.add_row(str(len(names)), _names(names, rows), f"passes: {rejection}", "")
+    _add_rejections(table, decision.rejected, rows)
     return Group(head, table, *_not_evaluated_warning(decision.not_evaluated))
 
 
-def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> RenderableType:
+def preempt_table(
+    decision: PreemptionDecision, order: Order[Candidate], rows: TableRows
+) -> RenderableType:
     """Return the victims and reprieved pods of the best candidates, and why others are rejected.
 
     ``order`` is the order by which the candidate was chosen.
@@ -42,25 +45,26 @@ def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> Rend
     head = Text(next(iter(decision.describe())), style="bold")
     parts: list[RenderableType] = [head]
     if decision.candidates:
-        parts.append(_candidates(decision, order))
+        parts.append(_candidates(decision, order, rows))
     if decision.chosen is not None and decision.chosen.freed_claims:
         parts.append(Text(freed_devices(decision.chosen)))
     if decision.rejected:
         rejections = plain_table("nodes", "", "because", "eviction")
-        _add_rejections(rejections, decision.rejected)
+        _add_rejections(rejections, decision.rejected, rows)
         parts.append(rejections)
     if decision.message:
         parts.append(Text(decision.message, style="italic"))
     return Group(*parts, *_not_evaluated_warning(decision.not_evaluated))
 
 
-def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
+def scale_down_table(decision: ScaleDownDecision, key: str, rows: TableRows) -> RenderableType:
     """Return the pods that the ReplicaSet ``key`` deletes, the next ones, and the reasons."""
     victims, spared = decision.victims, decision.order[decision.count :]
     head = Text(f"{key}: {len(victims)} of {len(decision.order)} pods are deleted", style="bold")
     table = plain_table("", "pod", "node", "before the next by")
     criteria = {each.replica: each.criterion for each in decision.explanations}
-    for mark, replicas, shown in (("→", victims, _SHOWN_VICTIMS), ("", spared, _SHOWN_SPARED)):
+    for mark, replicas, limit in (("→", victims, _SHOWN_VICTIMS), ("", spared, _SHOWN_SPARED)):
+        shown = rows.at_most(limit)
         for each in replicas[:shown]:
             table.add_row(mark, each.name, each.node, criteria.get(each, ""))
         if len(replicas) > shown:
@@ -68,27 +72,29 @@ def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
     return Group(head, table)
 
 
-def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:
+def _candidates(decision: PreemptionDecision, order: Order[Candidate], rows: TableRows) -> Table:
     table = plain_table("", "candidate", "victims", "reprieved", "PDBs violated")
     ranked = order.sort(decision.candidates.values())
-    for candidate in ranked[:_SHOWN_CANDIDATES]:
+    shown = rows.at_most(_SHOWN_CANDIDATES)
+    for candidate in ranked[:shown]:
         spans = bool(candidate.elsewhere)
         table.add_row(
             "→" if candidate == decision.chosen else "",
             f"{candidate.node}\nno extender can confirm it" if spans else candidate.node,
-            _names([_with_place(pod, candidate) for pod in candidate.victims.pods], "\n"),
-            _names([_with_priority(pod) for pod in candidate.spared], "\n"),
+            _names([_with_place(pod, candidate) for pod in candidate.victims.pods], rows, "\n"),
+            _names([_with_priority(pod) for pod in candidate.spared], rows, "\n"),
             str(candidate.victims.violations),
         )
-    if len(ranked) > _SHOWN_CANDIDATES:
-        table.add_row("", f"and {len(ranked) - _SHOWN_CANDIDATES} more", "", "", "")
+    if len(ranked) > shown:
+        table.add_row("", f"and {len(ranked) - shown} more", "", "", "")
     return table
 
 
-def _add_rejections(table: Table, rejected: Mapping[str, Rejection]) -> None:
+def _add_rejections(table: Table, rejected: Mapping[str, Rejection], rows: TableRows) -> None:
     for rejection, nodes in _by_reason(rejected):
         eviction = "may help" if rejection.resolvable else "cannot help"
-        table.add_row(str(len(nodes)), _names(nodes), explained(rejection), eviction)
+        needed = "" if rejection == FEASIBLE else eviction
+        table.add_row(str(len(nodes)), _names(nodes, rows), explained(rejection), needed)
 
 
 def _by_reason(rejected: Mapping[str, Rejection]) -> list[tuple[Rejection, list[str]]]:
@@ -107,10 +113,10 @@ def _with_place(victim: Pod, candidate: Candidate) -> str:
     return f"{_with_priority(victim)} on {victim.node_name}" if away else _with_priority(victim)
 
 
-def _names(names: Sequence[str], separator: str = ", ") -> str:
-    more = len(names) - _SHOWN_NAMES
-    rest = [f"and {more} more"] if more > 0 else []
-    return separator.join([*names[:_SHOWN_NAMES], *rest])
+def _names(names: Sequence[str], rows: TableRows, separator: str = ", ") -> str:
+    shown = rows.at_most(_SHOWN_NAMES)
+    rest = [f"and {len(names) - shown} more"] if len(names) > shown else []
+    return separator.join([*names[:shown], *rest])
 
 
 def plain_table(*columns: str) -> Table:

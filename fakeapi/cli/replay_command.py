@@ -21,7 +21,8 @@ import typer
 from extender.config.strict_decoding import ConfigError
 from extender.controllers.process.controller_manager import UnknownComponentError
 from extender.protocol.verb_context import Search
-from extender.terminal.command_line import OutputOption, print_output, stop_signal
+from extender.terminal.command_line import OutputOption, stop_signal
+from extender.terminal.output import Answer, OutputFormat, print_answer
 from extender.terminal.program import log_line
 from fakeapi.cli.serve_command import (
     KubeconfigOut,
@@ -106,7 +107,7 @@ def replay_events(
         ),
     ] = "",
     seed: Annotated[int, typer.Option("--seed", help="Seed of UIDs and generated names.")] = 0,
-    output: OutputOption = None,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Play a recording into a new fakeapi, and report the differences at the end."""
     from extender.recording.files import RecordingError, read_recording
@@ -143,7 +144,7 @@ def replay_events(
             recording = read_recording(file)
             if recording.truncated_at:
                 log_line(f"{recording.truncated_at}; events up to this point are replayed")
-            asyncio.run(_replay(recording, options, output))
+            report = asyncio.run(_replay(recording, options, output))
     except (UnknownComponentError, UnsupportedComponentError) as error:
         raise ConfigError(f"--{error}") from None
     except ExtenderNotReadyError as error:
@@ -151,6 +152,8 @@ def replay_events(
         raise typer.Exit(1) from None
     except (RecordingError, ReplayError) as error:
         raise ConfigError(str(error)) from None
+    if report is not None and not report.same:
+        raise typer.Exit(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,18 +233,22 @@ def _read_head_start(text: str) -> float:
         raise ConfigError(f"--head-start: {text!r}; expected a duration such as 10s") from None
 
 
-async def _replay(recording: Recording, options: ReplayOptions, output: OutputOption) -> None:
+async def _replay(
+    recording: Recording, options: ReplayOptions, output: OutputOption
+) -> Report | None:
+    """Play a recording and print the report; return None if a stop signal arrived before."""
     from fakeapi.testing.virtual_cluster import VirtualCluster
 
     if options.address is not None or options.speed is not None:
-        await _replay_served(recording, options, output)
-        return
+        return await _replay_served(recording, options, output)
     start = recording.header.start_ns
     async with (
         VirtualCluster(start_ns=start, **options.cluster_options) as cluster,
         _following(cluster, options.reprieve),
     ):
-        _print_report(await cluster.replay(recording, options.head_start), output)
+        report = await cluster.replay(recording, options.head_start)
+    _print_report(report, output)
+    return report
 
 
 def _following(
@@ -252,7 +259,7 @@ def _following(
 
 async def _replay_served(
     recording: Recording, options: ReplayOptions, output: OutputOption
-) -> None:
+) -> Report | None:
     """Play into a served cluster; its URL is printed only if a port was given."""
     from fakeapi.apiserver.serving.virtual_clock import VirtualClock
     from fakeapi.testing.extenders import pause_during_calls, wait_extenders_ready
@@ -284,6 +291,7 @@ async def _replay_served(
             _print_report(report, output)
             if options.address is not None:
                 await stop.wait()
+    return report
 
 
 async def _unless_stopped(
@@ -309,5 +317,6 @@ def _print_report(report: Report, output: OutputOption) -> None:
 
     from fakeapi.replay.report import report_table
 
-    print_output(output, lambda: msgspec.to_builtins(report), lambda: report_table(report))
+    answer = Answer(lambda: msgspec.to_builtins(report), lambda rows: report_table(report, rows))
+    print_answer(output, answer)
     sys.stdout.flush()

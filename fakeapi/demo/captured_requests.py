@@ -23,6 +23,7 @@ from extender.kube.rest.clock import SystemClock
 from extender.observability.decision_log import DecisionLog
 from extender.protocol.verb_context import AnswerContext, VerbResult
 from extender.server.process import ServerProcess, run_server
+from extender.terminal.output import TableRows
 from extender.terminal.tables import filter_table, preempt_table
 from fakeapi.demo.scenarios import captured_request, scenario
 from fakeapi.demo.scenarios.demo_cluster import pending_pod
@@ -101,10 +102,10 @@ async def _send(
     if response.status != 200 or answer is None:
         raise RuntimeError(f"{request.title}: the extender returned {response.status}: {text}")
     if isinstance(answer.decision, FilterDecision):
-        console.print(filter_table(answer.decision))
+        console.print(filter_table(answer.decision, TableRows.LIMITED))
     else:
         policy = extender.service.engine.rules.policy
-        console.print(preempt_table(answer.decision, policy.candidates))
+        console.print(preempt_table(answer.decision, policy.candidates, TableRows.LIMITED))
     for note in answer.notes:
         console.print(f"note: {note}", style="yellow", markup=False)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from extender.recording.files import Recording
+from extender.terminal.output import TableRows
 from fakeapi.replay.comparison import (
     ComparedStates,
     Deletions,
@@ -127,7 +129,7 @@ def _unrecorded_owners(recording: Recording, planner: ActionPlanner) -> Iterator
 _MAX_ROWS = 10
 
 
-def report_table(report: Report) -> RenderableType:
+def report_table(report: Report, rows: TableRows) -> RenderableType:
     """Return a renderable report: the recording, the final counts, and the differences."""
     counts = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("resource", "recorded", "here", "missing", "extra", "different"):
@@ -136,7 +138,7 @@ def report_table(report: Report) -> RenderableType:
         found = len(each.only_recorded), len(each.only_replayed), len(each.changed)
         there = str(each.recorded), str(each.replayed)
         counts.add_row(name, *there, *(str(count or "") for count in found))
-    return Group(*_heading(report), counts, *_decisions(report), *_differences(report))
+    return Group(*_heading(report), counts, *_decisions(report), *_differences(report, rows))
 
 
 def _heading(report: Report) -> Iterator[str]:
@@ -175,7 +177,8 @@ def _scheduling(report: Report) -> Iterator[tuple[str, DecisionComparison]]:
         yield "preempted", report.scheduling.preempted
 
 
-def _differences(report: Report) -> Iterator[str]:
+def _differences(report: Report, rows: TableRows) -> Iterator[str]:
+    some = partial(_some, rows.at_most(_MAX_ROWS))
     if report.same:
         yield "no differences"
     for name, each in report.resources.items():
@@ -183,23 +186,23 @@ def _differences(report: Report) -> Iterator[str]:
             f"{c.name}{f' (here {c.stand_in})' if c.stand_in else ''}: {', '.join(c.fields)}"
             for c in each.changed
         ]
-        yield from _some(f"{name}: missing", each.only_recorded)
-        yield from _some(f"{name}: extra", each.only_replayed)
-        yield from _some(f"{name}: different", changed)
+        yield from some(f"{name}: missing", each.only_recorded)
+        yield from some(f"{name}: extra", each.only_replayed)
+        yield from some(f"{name}: different", changed)
     pods = [
         f"{each.name}: recorded {each.recorded or 'not'}, here {each.replayed or 'not'}"
         for each in report.deletions.differences
     ]
-    yield from _some("pods deleted otherwise", pods)
+    yield from some("pods deleted otherwise", pods)
     for label, decided in _scheduling(report):
         texts = [
             f"{d.name}: recorded {d.recorded or 'not'}, here {d.replayed or 'not'}"
             for d in decided.differences
         ]
-        yield from _some(f"pods {label} otherwise", texts)
+        yield from some(f"pods {label} otherwise", texts)
 
 
-def _some(label: str, texts: Sequence[str]) -> Iterator[str]:
-    yield from (f"{label}: {text}" for text in texts[:_MAX_ROWS])
-    if len(texts) > _MAX_ROWS:
-        yield f"{label}: … and {len(texts) - _MAX_ROWS} more; -o json has them all"
+def _some(most: int, label: str, texts: Sequence[str]) -> Iterator[str]:
+    yield from (f"{label}: {text}" for text in texts[:most])
+    if len(texts) > most:
+        yield f"{label}: … and {len(texts) - most} more; -o wide has them all"

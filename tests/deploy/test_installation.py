@@ -66,7 +66,7 @@ def test_the_configuration_is_valid(
         volumes = tmp_path / "volumes"
         volumes.mkdir()
         [container] = pod["containers"]
-        [_, _, file] = container["args"]
+        [_, _, file, *_] = container["args"]
         root = Kubelet(there, image, volumes).root(pod)
         done = net.run(*root.command(*image.entrypoint, "check-config", file))
         assert done == f"{file}: valid\n"

@@ -249,7 +249,7 @@ ENVIRONMENTS: Final[dict[str, dict[str, str | None]]] = {
 async def test_a_command_works_in_any_environment(
     files: Files, environment: dict[str, str | None]
 ) -> None:
-    template = f"{EXPLAIN} -o text"
+    template = f"{EXPLAIN} -o table"
     done = await finish(await start(files.arguments(template), Start(environment=environment)))
     assert (done.code, done.err) == (0, "")
     assert done.out

@@ -17,6 +17,7 @@ from extender.terminal.command_line import (
     OutputOption,
     ServerOption,
 )
+from extender.terminal.output import OutputFormat
 
 ADVISE_EXAMPLE: Final = "advise eviction --kubeconfig ~/.kube/config --watch"
 
@@ -40,7 +41,7 @@ def advise_eviction(
         ),
     ] = None,
     top: Annotated[
-        int, typer.Option("--top", metavar="N", min=1, help="Number of nodes in -o text.")
+        int, typer.Option("--top", metavar="N", min=1, help="Number of nodes in a table.")
     ] = 10,
     concurrency: Annotated[
         int,
@@ -95,7 +96,7 @@ def advise_eviction(
     minimum_reclaim: MinimumReclaimOption = None,
     kubelet_config: KubeletConfigOption = None,
     upstream: KubeletReleaseOption = None,
-    output: OutputOption = None,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show which nodes are expected to evict pods, how soon, and which pods.
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from extender.config.strict_decoding import ConfigError
 from extender.eviction.advise.local_node import PROC
-from extender.eviction.advise.output import Printer, single_printer, watch_printer
+from extender.eviction.advise.output import AdviseMode, Printer, single_printer, watch_printer
 from extender.eviction.advise.run import (
     LocalNodeOptions,
     ObservationOptions,
@@ -30,7 +30,8 @@ from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.kubeconfig import connect
 from extender.kube.rest.transport import TransportError
-from extender.terminal.command_line import OutputFormat, stop_signal
+from extender.terminal.command_line import stop_signal
+from extender.terminal.output import OutputFormat
 from extender.terminal.program import log_line
 from policies.eviction.kubelet_releases import eviction_release
 from policies.eviction.proactive_eviction import MIN_TREND_MEASUREMENTS, ReliefLimits
@@ -60,7 +61,7 @@ class AdviseOptions:
     top: int
     concurrency: int
     upstream: str | None
-    output: OutputFormat | None
+    output: OutputFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def run_advise(options: AdviseOptions, relief_flags: ReliefFlags, local_flags: L
         work = _cluster_run(options, observation, relief)
     gc.set_threshold(_GC_THRESHOLD)
     try:
-        code = asyncio.run(_run_printed(options, observation, work))
+        code = asyncio.run(_run_printed(_open_printer(options, relief), observation, work))
     except (ApiError, MalformedError, TransportError, MemoryReadError) as error:
         _fail(str(error))
     sys.exit(code)
@@ -142,10 +143,10 @@ def _local_run(
 
 
 async def _run_printed(
-    options: AdviseOptions, observation: ObservationOptions, work: AdviseRun
+    printing: AbstractContextManager[Printer], observation: ObservationOptions, work: AdviseRun
 ) -> int:
     """Run until done; with --watch, a stop signal ends the run successfully."""
-    with _open_printer(options) as printer:
+    with printing as printer:
         # For jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
         working = asyncio.create_task(work(RunContext(SystemClock(), rng, printer)))
@@ -160,11 +161,15 @@ async def _run_printed(
         return 0 if working.cancelled() else working.result()
 
 
-def _open_printer(options: AdviseOptions) -> AbstractContextManager[Printer]:
-    default = OutputFormat.TEXT if sys.stdout.isatty() else OutputFormat.JSON
-    json = (options.output or default) is OutputFormat.JSON
-    open_printer = watch_printer if options.watch else single_printer
-    return open_printer(options.top, json=json)
+def _open_printer(
+    options: AdviseOptions, relief: ReliefOptions | None
+) -> AbstractContextManager[Printer]:
+    if not options.watch:
+        return single_printer(options.output, options.top)
+    mode = AdviseMode.OBSERVE
+    if relief is not None:
+        mode = AdviseMode.LIVE if relief.execute else AdviseMode.DRY_RUN
+    return watch_printer(options.output, options.top, mode)
 
 
 def _observation_options(options: AdviseOptions, least: int) -> ObservationOptions:

@@ -138,7 +138,7 @@ def round_table(
 
 def round_lines(observed: ObservationRound, max_nodes: int) -> Iterator[str]:
     """Yield a round as plain lines: the leading threshold of each of the most urgent nodes."""
-    at = format_time(observed.at_ns // _SECOND * _SECOND)
+    at = round_time(observed)
     yield from (f"{at} {line}" for line in observed.notifications)
     for forecast in observed.forecasts[:max_nodes]:
         leading = forecast.leading
@@ -150,6 +150,11 @@ def round_lines(observed: ObservationRound, max_nodes: int) -> Iterator[str]:
     yield from (
         f"{at} {line}" for line in (*_summary_lines(observed, max_nodes), *_unread_lines(observed))
     )
+
+
+def round_time(observed: ObservationRound) -> str:
+    """Return the time of a round, to the second."""
+    return format_time(observed.at_ns // _SECOND * _SECOND)
 
 
 def _headline(forecast: NodeForecast, observed: ObservationRound) -> str:

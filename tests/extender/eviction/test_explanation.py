@@ -11,6 +11,7 @@ import pytest
 from extender.config.strict_decoding import ConfigError
 from extender.eviction.command import EvictQuery, explain_query
 from extender.eviction.kubelet_flags import KubeletFlags
+from extender.terminal.output import TableRows
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import Document, container_json, node_json, pod_json
 from tests.commands import rendered, written
@@ -65,7 +66,7 @@ def test_the_whole_document(ask: Any) -> None:
         "message": LOW,
         "disruptionTarget": True,
     }
-    assert ask(summary(400, *PODS, at="00:10")).document() == {
+    assert ask(summary(400, *PODS, at="00:10")).answer.document() == {
         "thresholdsMet": ["memory.available<500Mi"],
         "conditions": ["MemoryPressure"],
         "order": ["default/hog", "default/vip", "default/calm"],
@@ -90,14 +91,14 @@ def test_the_whole_document(ask: Any) -> None:
 
 
 def test_a_node_without_pressure(ask: Any) -> None:
-    document = ask(summary(600, *PODS)).document()
+    document = ask(summary(600, *PODS)).answer.document()
     assert (document["thresholdsMet"], document["conditions"], document["order"]) == ([], [], [])
     assert (document["evict"], document["gracePeriodSeconds"]) == (None, 0)
     assert document["message"].startswith("no threshold is met; no observation found for")
 
 
 def test_missing_stats_evict_no_pod_and_are_reported(ask: Any) -> None:
-    document = ask({"node": {}}).document()
+    document = ask({"node": {}}).answer.document()
     assert (document["evict"], document["conditions"]) == (None, [])
     assert document["message"] == (
         "no threshold is met; no observation found for eviction signal "
@@ -107,7 +108,7 @@ def test_missing_stats_evict_no_pod_and_are_reported(ask: Any) -> None:
 
 def test_stale_stats_evict_no_pod_and_are_reported(ask: Any) -> None:
     sample = summary(400, *PODS, at="00:10")
-    document = ask(sample, sample).document()
+    document = ask(sample, sample).answer.document()
     assert (document["evict"], document["conditions"]) == (None, ["MemoryPressure"])
     assert document["thresholdsMet"] == ["memory.available<500Mi"]
     assert document["message"].startswith(
@@ -118,19 +119,19 @@ def test_stale_stats_evict_no_pod_and_are_reported(ask: Any) -> None:
 
 def test_soft_thresholds_are_followed_across_samples(ask: Any) -> None:
     first, later = summary(400, *PODS, at="00:00"), summary(400, *PODS, at="00:29")
-    document = ask(first, later, flags=SOFT).document()
+    document = ask(first, later, flags=SOFT).answer.document()
     assert (document["evict"], document["conditions"]) == (None, ["MemoryPressure"])
     assert document["message"] == (
         "memory.available<500Mi is met for 29s of its grace period of 30s"
     )
-    at_last = ask(first, later, summary(400, *PODS, at="00:30"), flags=SOFT).document()
+    at_last = ask(first, later, summary(400, *PODS, at="00:30"), flags=SOFT).answer.document()
     assert (at_last["evict"], at_last["gracePeriodSeconds"]) == ("default/hog", 0)
 
 
 def test_the_last_round_may_be_at_another_time(ask: Any) -> None:
     samples = summary(400, *PODS, at="00:00"), summary(400, *PODS, at="00:01")
     later = 1_767_225_600 * 10**9 + 30 * 10**9
-    document = ask(*samples, flags=SOFT, now_ns=later).document()
+    document = ask(*samples, flags=SOFT, now_ns=later).answer.document()
     assert [each["at"] for each in document["samples"]] == [
         "2026-01-01T00:00:00Z",
         "2026-01-01T00:00:30Z",
@@ -139,13 +140,15 @@ def test_the_last_round_may_be_at_another_time(ask: Any) -> None:
 
 
 def test_samples_without_times_are_an_interval_apart(ask: Any) -> None:
-    document = ask(*[summary(400, *PODS)] * 4, flags=SOFT).document()
+    document = ask(*[summary(400, *PODS)] * 4, flags=SOFT).answer.document()
     assert [each["at"][-4:] for each in document["samples"]] == [":00Z", ":10Z", ":20Z", ":30Z"]
     assert document["evict"] == "default/hog"
 
 
 def test_a_sample_from_the_past_is_stale_and_time_does_not_go_back(ask: Any) -> None:
-    document = ask(summary(400, *PODS, at="00:30"), summary(400, *PODS, at="00:10")).document()
+    document = ask(
+        summary(400, *PODS, at="00:30"), summary(400, *PODS, at="00:10")
+    ).answer.document()
     assert [each["at"][-4:] for each in document["samples"]] == [":30Z", ":30Z"]
     assert "stale" in document["message"]
 
@@ -182,12 +185,14 @@ def test_the_layout_is_inferred_or_given(
 ) -> None:
     images = {"imageFs": disk(100, capacity)}
     sample = summary(600, *WRITTEN, fs=disk(950), runtime=images)
-    document = ask(sample, objects=WRITERS, flags=FULL, layout=layout).document()
+    document = ask(sample, objects=WRITERS, flags=FULL, layout=layout).answer.document()
     assert (document["layout"], document["evict"]) == (used, victim)
 
 
 def test_node_level_reclaim_is_reported_and_assumed_to_free_nothing(ask: Any) -> None:
-    document = ask(summary(600, *WRITTEN, fs=disk(950)), objects=WRITERS, flags=FULL).document()
+    document = ask(
+        summary(600, *WRITTEN, fs=disk(950)), objects=WRITERS, flags=FULL
+    ).answer.document()
     assert document["notes"] == [
         (
             "the node would delete unused containers and delete unused images first; "
@@ -205,7 +210,7 @@ def test_all_pods_over_their_limits_are_evicted(ask: Any) -> None:
     )
     usage: dict[str, Any] = {"ephemeral-storage": {"usedBytes": 2 * MI}}
     sample = summary(600, *(measured(name, **usage) for name in "abc"))
-    document = ask(sample, objects=objects, flags=KubeletFlags()).document()
+    document = ask(sample, objects=objects, flags=KubeletFlags()).answer.document()
     assert [each["pod"] for each in document["evictions"]] == ["default/a", "default/c"]
     assert (document["evict"], document["order"]) == ("default/a", [])
     assert document["message"] == (
@@ -216,7 +221,7 @@ def test_all_pods_over_their_limits_are_evicted(ask: Any) -> None:
 
 def test_older_kubelets_grant_other_periods(ask: Any) -> None:
     old = EVICTION_RELEASES["1.30"]
-    assert ask(summary(400, *PODS), release=old).document()["gracePeriodSeconds"] == 0
+    assert ask(summary(400, *PODS), release=old).answer.document()["gracePeriodSeconds"] == 0
 
 
 @pytest.mark.parametrize(
@@ -230,13 +235,13 @@ def test_older_kubelets_grant_other_periods(ask: Any) -> None:
     ],
 )
 def test_no_pod_to_evict(ask: Any, objects: tuple[Document, ...], message: str) -> None:
-    document = ask(summary(400, *PODS), objects=objects).document()
+    document = ask(summary(400, *PODS), objects=objects).answer.document()
     assert (document["evict"], document["conditions"]) == (None, ["MemoryPressure"])
     assert document["message"].startswith(message)
 
 
 def test_the_table_shows_thresholds_order_and_reasons(ask: Any) -> None:
-    lines = rendered(ask(summary(400, *PODS)).table()).splitlines()
+    lines = rendered(ask(summary(400, *PODS)).answer.table(TableRows.LIMITED)).splitlines()
     assert lines[0].rstrip() == "node-1 under MemoryPressure evicts default/hog (1 s)"
     assert lines[2].split() == ["→", "memory.available<500Mi", "400Mi", "4Gi"]
     assert lines[3].split() == ["?", "allocatableMemory.available<500Mi"]
@@ -247,7 +252,9 @@ def test_the_table_shows_thresholds_order_and_reasons(ask: Any) -> None:
 
 
 def test_the_table_of_a_node_without_pressure_has_the_reason(ask: Any) -> None:
-    text = rendered(ask(summary(400, *PODS, at="00:00"), flags=SOFT).table())
+    text = rendered(
+        ask(summary(400, *PODS, at="00:00"), flags=SOFT).answer.table(TableRows.LIMITED)
+    )
     assert text.startswith("node-1 under MemoryPressure evicts no pod: memory.available<500Mi is")
     assert [line.split() for line in text.splitlines() if line.startswith("met")] == [
         ["met", "memory.available<500Mi", "400Mi", "4Gi", "30s"]
@@ -256,7 +263,9 @@ def test_the_table_of_a_node_without_pressure_has_the_reason(ask: Any) -> None:
 
 def test_a_long_ranking_is_cut_in_the_table(ask: Any) -> None:
     objects = tuple(pod_json(f"pod-{index:02}", on="node-1") for index in range(45))
-    assert "and 5 more" in rendered(ask(summary(400), objects=objects).table())
+    assert "and 5 more" in rendered(
+        ask(summary(400), objects=objects).answer.table(TableRows.LIMITED)
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from extender.eviction.command import EvictQuery, explain_query
 from extender.eviction.scenario import Scenario, decode_scenario, load_scenario
 from extender.kube.decoders.manifests import Document, ManifestError
+from extender.terminal.output import TableRows
 from policies.eviction.config import DEFAULT_TRANSITION_NS, EvictionConfig
 from policies.eviction.filesystems import SPLIT
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
@@ -86,14 +87,14 @@ def test_the_whole_answer(tmp_path: Path) -> None:
     pressed = {**calm, "nodeConditions": ["MemoryPressure"], "admit": [False, True]}
     message = "The node was low on resource: memory. Threshold quantity: 500Mi, available: 400Mi. "
     eviction = {"pod": "hog", "gracePeriodSeconds": 1, "message": message, "disruptionTarget": True}
-    assert played(tmp_path, document).document() == {
+    assert played(tmp_path, document).answer.document() == {
         "steps": [calm, {**pressed, "evicted": [eviction]}, pressed, calm]
     }
 
 
 def test_an_older_release_can_be_chosen(tmp_path: Path) -> None:
     document = scenario({"summary": summary(400)}, pods=[pod_json("pod")])
-    steps = played(tmp_path, document, "1.30").document()["steps"]
+    steps = played(tmp_path, document, "1.30").answer.document()["steps"]
     assert steps[0]["evicted"][0]["gracePeriodSeconds"] == 0
 
 
@@ -103,7 +104,9 @@ def test_pods_without_uids_are_distinguished(tmp_path: Path) -> None:
     for pod, stat in zip(pods, stats, strict=True):
         del pod["metadata"]["uid"]
         del stat["podRef"]["uid"]
-    steps = played(tmp_path, scenario({"summary": summary(400, *stats)}, pods=pods)).document()
+    steps = played(
+        tmp_path, scenario({"summary": summary(400, *stats)}, pods=pods)
+    ).answer.document()
     assert steps["steps"][0]["evicted"][0]["pod"] == "b"
 
 
@@ -114,7 +117,7 @@ def test_a_step_with_a_kubelet_error(tmp_path: Path) -> None:
         "dedicatedContainerFs": True,
         "featureGates": {"KubeletSeparateDiskGC": False},
     }
-    first, second = played(tmp_path, document).document()["steps"]
+    first, second = played(tmp_path, document).answer.document()["steps"]
     assert first["error"] == (
         "KubeletSeparateDiskGC is turned off but we still have a split filesystem"
     )
@@ -128,7 +131,9 @@ def test_the_table_has_a_line_for_each_step(tmp_path: Path) -> None:
         pods=[pod_json("hog")],
         podsToAdmit=[pod_json("new")],
     )
-    lines = rendered(played(tmp_path, document).table(), width=150).splitlines()
+    lines = rendered(
+        played(tmp_path, document).answer.table(TableRows.LIMITED), width=150
+    ).splitlines()
     assert lines[1].split() == ["0", "0s", "no", "threshold", "is", "met", "yes"]
     assert lines[2].split() == ["1", "1m30s", "MemoryPressure", "hog", "(1", "s)", "no"]
 

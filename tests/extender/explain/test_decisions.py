@@ -14,6 +14,7 @@ from extender.explain.decisions import (
     require_known_nodes,
     scale_down_document,
 )
+from extender.terminal.output import TableRows
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.kubernetes.snapshot import Snapshot
@@ -73,7 +74,30 @@ def test_a_preempt_document() -> None:
             "placement for pod on node node-2, preempting 2 victims"
         ),
         "unjudged": [],
+        "feasible": [],
+        "spared": [],
+        "units": [],
     }
+
+
+def test_the_reprieved_pods_of_the_chosen_node_are_listed() -> None:
+    running = [pod(name, on="node-1", cpu="2", priority=2) for name in ("a", "b")]
+    cluster = snapshot(node("node-1", cpu="4"), *running)
+    document = preempt_document(explain_preempt(VIP, cluster, DEFAULT_RULES, None))
+    assert [each["name"] for each in document["victims"]] == ["b"]
+    assert document["spared"] == [
+        {
+            "namespace": "default", "name": "a", "uid": "a", "priority": 2,
+            "because": "default/vip fits node-1 without its eviction",
+        }
+    ]
+
+
+def test_a_bound_pod_needs_no_preemption() -> None:
+    bound = pod("vip", cpu="2", priority=10, on="node-1")
+    document = preempt_document(explain_preempt(bound, CLUSTER, DEFAULT_RULES, None))
+    assert (document["eligible"], document["node"]) == (False, None)
+    assert document["reason"] == "the pod is bound to node node-1"
 
 
 def test_given_nodes_replace_the_potential_ones() -> None:
@@ -98,7 +122,7 @@ def test_a_pod_that_fits_needs_no_victims() -> None:
     assert document["eligible"]
     assert document["reason"] == "the pod fits without preemption"
     assert (document["node"], document["victims"], document["candidates"]) == (None, [], {})
-    assert set(document["rejected"]) == {"node-1", "node-2"}
+    assert (document["feasible"], set(document["rejected"])) == (["node-1"], {"node-2"})
 
 
 def test_a_pod_that_may_not_preempt() -> None:
@@ -116,7 +140,7 @@ def test_unevaluated_filters_are_named() -> None:
     decision = explain_preempt(claiming, moment, DEFAULT_RULES, None)
     assert preempt_document(decision)["unjudged"] == ["VolumeBinding"]
     assert "not evaluated, so the result may be too optimistic" in rendered(
-        preempt_table(decision, DEFAULT_CANDIDATE_ORDER)
+        preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
     )
 
 
@@ -135,7 +159,9 @@ def test_the_device_request_that_fails_is_named() -> None:
     assert document["rejected"]["node-1"] == {"reason": reason, "resolvable": False, "detail": WHY}
     assert f"1 {reason}." in document["message"]
     assert f"  node-1: {reason} ({WHY}) (eviction cannot help)" in decision.describe()
-    assert "claim default/wanted" in rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
+    assert "claim default/wanted" in rendered(
+        preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
+    )
 
 
 def test_nodes_that_pass_without_being_evaluated_are_listed() -> None:
@@ -143,7 +169,7 @@ def test_nodes_that_pass_without_being_evaluated_are_listed() -> None:
     document = filter_document(decision)
     assert document["feasible"] == ["node-1", "node-2"]
     assert document["undecided"] == {"node-2": NOT_EVALUATED}
-    assert f"passes: {NOT_EVALUATED}" in rendered(filter_table(decision))
+    assert f"passes: {NOT_EVALUATED}" in rendered(filter_table(decision, TableRows.LIMITED))
     assert f"  node-2: {NOT_EVALUATED}" in decision.describe()
     preempting = explain_preempt(WAITING, snapshot(*TWO_NODES), DEFAULT_RULES, None)
     assert str(preempting.rejected["node-2"]) == NOT_EVALUATED
@@ -151,7 +177,7 @@ def test_nodes_that_pass_without_being_evaluated_are_listed() -> None:
 
 def test_a_preempt_table_ranks_candidates_and_groups_rejections() -> None:
     decision = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
-    text = rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
+    text = rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED))
     lines = text.splitlines()
     assert lines[0] == "default/vip preempts pods on node-2, decided by fewest PDB violations"
     chosen = next(line for line in lines if line.startswith("→"))
@@ -161,11 +187,13 @@ def test_a_preempt_table_ranks_candidates_and_groups_rejections() -> None:
 
 
 def test_a_filter_table_groups_nodes_by_reason() -> None:
-    text = rendered(filter_table(decide_filter(VIP, CLUSTER)))
+    text = rendered(filter_table(decide_filter(VIP, CLUSTER), TableRows.LIMITED))
     assert text.startswith("default/vip fits 0 of 3 nodes")
     assert "may help" in text
     assert "cannot help" in text
-    assert "fits 1 of 2 nodes" in rendered(filter_table(decide_filter(VIP, ROOMY)))
+    assert "fits 1 of 2 nodes" in rendered(
+        filter_table(decide_filter(VIP, ROOMY), TableRows.LIMITED)
+    )
 
 
 def test_long_lists_are_shortened() -> None:
@@ -174,8 +202,13 @@ def test_long_lists_are_shortened() -> None:
         *(pod(f"pod-{index}", on=f"node-{index}", cpu="2") for index in range(9)),
     )
     decision = explain_preempt(VIP, many, DEFAULT_RULES, None)
-    assert "and 4 more" in rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
-    assert "and 3 more" in rendered(filter_table(decide_filter(VIP, many)))
+    assert "and 4 more" in rendered(
+        preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
+    )
+    wide = rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.ALL))
+    assert "and 4 more" not in wide
+    assert all(candidate in wide for candidate in decision.candidates)
+    assert "and 3 more" in rendered(filter_table(decide_filter(VIP, many), TableRows.LIMITED))
 
 
 def test_an_empty_cluster_has_no_node_for_the_pod() -> None:
@@ -198,7 +231,9 @@ def test_a_scale_down_document() -> None:
 
 
 def test_a_scale_down_table_marks_the_pods_to_delete() -> None:
-    text = rendered(scale_down_table(decide_scale_down(THREE, {}, 2, NOW_NS), "default/web"))
+    text = rendered(
+        scale_down_table(decide_scale_down(THREE, {}, 2, NOW_NS), "default/web", TableRows.LIMITED)
+    )
     lines = [line.split() for line in text.splitlines()]
     assert lines[0] == ["default/web:", "2", "of", "3", "pods", "are", "deleted"]
     assert lines[2:] == [
@@ -210,6 +245,8 @@ def test_a_scale_down_table_marks_the_pods_to_delete() -> None:
 
 def test_a_long_scale_down_is_shortened() -> None:
     many = [replica(f"pod-{index:02}") for index in range(40)]
-    text = rendered(scale_down_table(decide_scale_down(many, {}, 22, NOW_NS), "default/web"))
+    text = rendered(
+        scale_down_table(decide_scale_down(many, {}, 22, NOW_NS), "default/web", TableRows.LIMITED)
+    )
     assert "→  and 2 more" in text
     assert "   and 13 more" in text

@@ -19,6 +19,7 @@ from extender.explain.workloadspread_files import SpreadFileError
 from extender.explain.workloadspread_tables import spread_table
 from extender.kube.workloadspread.pod_injection import SchedulingSimulation
 from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD
+from extender.terminal.output import TableRows
 from policies.preemption.policy import DEFAULT_RULES
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from tests.builders import encoded, node_json, owner, snapshot
@@ -69,7 +70,8 @@ def document(*documents: Document, **options: Any) -> SpreadDocument:
 
 def shown(result: SpreadExplanation) -> list[str]:
     return [
-        " ".join(line.split()) for line in rendered(spread_table(result), width=140).splitlines()
+        " ".join(line.split())
+        for line in rendered(spread_table(result, TableRows.LIMITED), width=140).splitlines()
     ]
 
 

@@ -37,15 +37,15 @@ def node(tmp_path: Path) -> tuple[str, ...]:
 
 
 def test_the_output_is_one_json_document(reprieve: Run, node: tuple[str, ...]) -> None:
-    done = reprieve("explain", "evict", *node, *HARD)
+    done = reprieve("explain", "evict", *node, *HARD, "-o", "json")
     assert (done.code, done.err) == (0, "")
     document = json.loads(done.out)
     assert document["order"] == ["default/hog", "default/calm"]
     assert (document["evict"], document["gracePeriodSeconds"]) == ("default/hog", 1)
 
 
-def test_text_output(reprieve: Run, node: tuple[str, ...]) -> None:
-    done = reprieve("explain", "evict", *node, *HARD, "-o", "text")
+def test_the_default_output_is_a_table(reprieve: Run, node: tuple[str, ...]) -> None:
+    done = reprieve("explain", "evict", *node, *HARD)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("node-1 under MemoryPressure evicts default/hog (1 s)\n")
 
@@ -59,6 +59,7 @@ def test_all_flags_reach_the_answer(reprieve: Run, node: tuple[str, ...], tmp_pa
         *("--eviction-soft", "memory.available<500Mi", "--grace-period", "memory.available=0s"),
         *("--minimum-reclaim", "memory.available=1Gi", "--kubelet-config", str(config)),
         *("--layout", "split", "--upstream", "1.30", "--now", "2026-01-02T15:04:05Z"),
+        *("-o", "json"),
     )
     document = json.loads(done.out)
     assert (document["evict"], document["gracePeriodSeconds"]) == (None, 0)
@@ -71,7 +72,7 @@ def test_a_summary_on_standard_input(
     reprieve: Run, node: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(encoded(SAMPLE))))
-    done = reprieve("explain", "evict", *node[:-1], "-", *HARD)
+    done = reprieve("explain", "evict", *node[:-1], "-", *HARD, "-o", "json")
     assert json.loads(done.out)["evict"] == "default/hog"
 
 
@@ -83,9 +84,9 @@ def test_a_scenario(reprieve: Run, tmp_path: Path) -> None:
         "steps": [{"summary": SAMPLE}],
     }
     path = written(tmp_path, "scenario.json", document)
-    [step] = json.loads(reprieve("explain", "evict", "--scenario", path).out)["steps"]
+    [step] = json.loads(reprieve("explain", "evict", "--scenario", path, "-o", "json").out)["steps"]
     assert [each["pod"] for each in step["evicted"]] == ["hog"]
-    assert "MemoryPressure" in reprieve("explain", "evict", "--scenario", path, "-o", "text").out
+    assert "MemoryPressure" in reprieve("explain", "evict", "--scenario", path).out
 
 
 def test_help_has_an_example(reprieve: Run) -> None:

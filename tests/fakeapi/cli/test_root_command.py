@@ -64,13 +64,13 @@ class TestExplain:
 
     @pytest.mark.slow
     async def test_preempt_prints_one_json_document(self, cluster: str, vip: str) -> None:
-        options = ("-o", "json", "--now", "2026-01-02T15:04:05Z", "--policy", "kube-scheduler")
+        options = ("--now", "2026-01-02T15:04:05Z", "--policy", "kube-scheduler")
         document = await reprieve_json(
             "explain", "preempt", "--cluster", cluster, "--pod", vip, *options
         )
         assert list(document) == [
             *("eligible", "reason", "node", "victims", "numPDBViolations", "decidedBy"),
-            *("candidates", "rejected", "message", "unjudged"),
+            *("candidates", "rejected", "message", "unjudged", "feasible", "spared", "units"),
         ]
         web = {"namespace": "default", "name": "web", "uid": "web", "priority": 1}
         assert (document["node"], document["victims"]) == ("node-1", [web])
@@ -125,7 +125,7 @@ class TestExplain:
 
     @pytest.mark.slow
     async def test_text_output(self, cluster: str, vip: str) -> None:
-        options = ("--cluster", cluster, "--pod", vip, "-o", "text")
+        options = ("--cluster", cluster, "--pod", vip)
         done = await reprieve("explain", "preempt", *options)
         assert (done.code, done.err) == (0, "")
         assert done.out.startswith("default/vip preempts pods on node-1, the only candidate\n")
@@ -168,7 +168,7 @@ class TestExplainScaledown:
     async def test_text_output(self, tmp_path: Path) -> None:
         pods = (member_json("a"), member_json("b", on=None))
         cluster = written(tmp_path, "cluster.json", replica_set_json(), *pods)
-        options = ("--replicaset", "default/web", "--delete", "1", "-o", "text")
+        options = ("--replicaset", "default/web", "--delete", "1")
         done = await reprieve("explain", "scaledown", "--cluster", cluster, *options)
         assert (done.code, done.err) == (0, "")
         assert done.out.startswith("default/web: 1 of 2 pods are deleted\n")

@@ -51,8 +51,8 @@ async def test_validate_reports_errors(tmp_path: Path) -> None:
     patched = {"name": "a", "patch": {"spec": {"containers": [{"name": "side"}]}}}
     path = written(tmp_path, "spread.json", spread_json(patched))
     cluster = written(tmp_path, "cluster.json", clone_set_json(template=template))
-    found = await reprieve_json("validate", "workloadspread", path, "--cluster", cluster)
+    found = await reprieve_json("validate", "workloadspread", path, "--cluster", cluster, code=1)
     error = {"field": "spec.subsets[0].patch.containers[0].image", "message": ""}
     assert found == {"valid": False, "errors": [error]}
-    done = await reprieve("validate", "workloadspread", path, "-o", "text")
+    done = await reprieve("validate", "workloadspread", path)
     assert (done.code, done.out) == (0, "default/web is valid\n")

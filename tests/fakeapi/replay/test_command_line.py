@@ -118,14 +118,14 @@ def recorded_bytes(path: Path) -> bytes:
 
 class TestReplay:
     async def test_the_output_is_one_json_document(self, short: Path) -> None:
-        report = await reprieve_json("replay", str(short), "-o", "json")
+        report = await reprieve_json("replay", str(short))
         assert report["same"] is True
         assert report["recording"]["events"] == {"LISTED": 1, "ADDED": 2, "DELETED": 1}
         assert report["resources"]["pods"]["replayed"] == 1
 
     @pytest.mark.slow
     async def test_text_output_and_speed(self, short: Path) -> None:
-        done = await reprieve("replay", str(short), "-o", "text", "--speed", "10", "--run", "gc")
+        done = await reprieve("replay", str(short), "--speed", "10", "--run", "gc")
         assert (done.code, done.err) == (0, "")
         assert "attached: gc; events left: none" in done.out
         assert "no differences" in done.out

@@ -77,7 +77,7 @@ def test_one_sample_is_a_document(cluster: Any, reprieve: Run) -> None:
 
 
 def test_the_default_output_is_a_table(cluster: Any, reprieve: Run) -> None:
-    done = reprieve("--kubeconfig", str(cluster.kubeconfig_path), *QUICK, "-o", "text")
+    done = reprieve("--kubeconfig", str(cluster.kubeconfig_path), *QUICK)
     assert done.code == 0
     head, _, *rest = done.out.splitlines()
     assert head.startswith("n: ")

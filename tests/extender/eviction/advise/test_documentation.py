@@ -13,6 +13,7 @@ import yaml
 
 from extender.eviction.advise.output import single_printer
 from extender.eviction.advise.run import RunContext, advise
+from extender.terminal.output import OutputFormat
 from fakeapi import VirtualCluster
 from policies.eviction.proactive_eviction import MIN_TREND_MEASUREMENTS
 from policies.eviction.trends import MAX_MEASUREMENTS
@@ -38,7 +39,7 @@ async def test_the_example_has_the_documented_output(
         await cluster.clock.advance(1)
         cluster.load(yaml.safe_load_all(BLOCKS["advice-pods.yaml"]))
         await cluster.clock.advance(LATER)
-        with single_printer(10, json=False) as screen:
+        with single_printer(OutputFormat.TABLE, 10) as screen:
             around = RunContext(cluster.clock, Random(1), screen)
             looking, wanted = watching(samples=MIN_TREND_MEASUREMENTS), doing(10, really=False)
             task = asyncio.create_task(advise(cluster.local_transport(), looking, wanted, around))

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 
 import pytest
 from rich.console import Console
 from rich.live import Live
 
 from extender.eviction.advise.executor import Action, planned_actions
-from extender.eviction.advise.output import LivePrinter, Printer, single_printer, watch_printer
+from extender.eviction.advise.output import (
+    AdviseMode,
+    LivePrinter,
+    Printer,
+    single_printer,
+    watch_printer,
+)
 from extender.eviction.advise.rounds import ObservationRound
+from extender.terminal.output import OutputFormat
 from policies.eviction.forecast import NodeForecast
 from policies.eviction.proactive_eviction import MIN_TREND_MEASUREMENTS, ReliefLimits, plan_relief
 from tests.builders.eviction import SECOND, bound, evictable, falling, forecast, plan, uses
@@ -49,7 +59,7 @@ def show(screen: Printer, round_: ObservationRound, done: list[Action] | None) -
 
 def test_a_single_table(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(calm=2, unread=25)
-    with single_printer(2, json=False) as screen:
+    with single_printer(OutputFormat.TABLE, 2) as screen:
         show(screen, found, actions_of(found))
     lines = capsys.readouterr().out.splitlines()
     head = "falling acts on memory.available<1Gi in 20s; default/hog would be evicted first"
@@ -64,9 +74,10 @@ def test_a_single_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_a_terminal_rounds_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(unread=1)
-    with watch_printer(9, json=False) as screen:
+    with watch_printer(OutputFormat.TABLE, 9, AdviseMode.DRY_RUN) as screen:
         show(screen, found, actions_of(found))
     assert capsys.readouterr().out.splitlines() == [
+        AdviseMode.DRY_RUN.value,
         (
             "1970-01-01T00:00:00Z falling acts on memory.available<1Gi in 20s; default/hog would "
             "be evicted first; memory.available<1Gi: 9Gi left, 8Gi above, -24Gi/min"
@@ -83,7 +94,7 @@ def test_without_a_terminal_rounds_are_plain_lines(capsys: pytest.CaptureFixture
 
 def test_json_output_has_a_line_for_each_round(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(unread=1)
-    with watch_printer(9, json=True) as screen:
+    with watch_printer(OutputFormat.JSON, 9, AdviseMode.DRY_RUN) as screen:
         show(screen, found, None)
         show(screen, found, actions_of(found))
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
@@ -101,13 +112,44 @@ def test_on_a_terminal_one_table_is_kept_current() -> None:
     console = Console(file=terminal, force_terminal=True, width=100)
     found = seen()
     with Live(console=console, auto_refresh=False) as live:
-        show(LivePrinter(9, live), found, actions_of(found))
+        show(LivePrinter(AdviseMode.LIVE, 9, live), found, actions_of(found))
     shown = terminal.getvalue()
     assert shown.count("falling acts on") > 1
+    assert "1970-01-01T00:00:00Z live: cordons nodes and evicts pods" in shown
     assert "would evict default/hog" in shown
 
 
 def test_missing_nodes_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    with watch_printer(9, json=False) as screen:
+    with watch_printer(OutputFormat.TABLE, 9, AdviseMode.DRY_RUN) as screen:
         show(screen, ObservationRound(0, []), None)
-    assert capsys.readouterr().out == "1970-01-01T00:00:00Z there are no nodes\n"
+    assert capsys.readouterr().out.splitlines() == [
+        AdviseMode.DRY_RUN.value,
+        "1970-01-01T00:00:00Z there are no nodes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        (OutputFormat.NAME, ["node/falling"]),
+        (OutputFormat.WIDE, ["calm-0: no signal", "calm-1: no signal"]),
+        (OutputFormat.YAML, ["---", "- node: calm-1"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "opened",
+    [
+        partial(single_printer, max_nodes=1),
+        partial(watch_printer, max_nodes=1, mode=AdviseMode.LIVE),
+    ],
+)
+def test_other_formats(
+    opened: Callable[[OutputFormat], AbstractContextManager[Printer]],
+    output: OutputFormat,
+    lines: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with opened(output) as screen:
+        show(screen, seen(calm=2), None)
+    out = capsys.readouterr().out
+    assert [each for each in lines if each not in out] == []

@@ -1,0 +1,80 @@
+"""Output of commands: tables, documents in JSON or YAML, and names."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import msgspec
+from rich.console import Console, RenderableType
+
+from policies.kubernetes.input_error import InputError
+
+_UNFOLDED_COLUMNS: Final = 100_000
+
+
+class OutputError(InputError):
+    """An answer has no such format."""
+
+
+class OutputFormat(Enum):
+    """The output format of an answer, as kubectl names them."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+class TableRows(Enum):
+    """How many rows a table has: a limited number of each part, or all."""
+
+    LIMITED = "limited"
+    ALL = "all"
+
+    def at_most(self, number: int) -> int:
+        """Return ``number``; without a limit, a number that no table reaches."""
+        return number if self is TableRows.LIMITED else sys.maxsize
+
+
+def _no_names() -> Iterable[str]:
+    raise OutputError("-o name: the answer names no objects; expected table, wide, json or yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command prints: a document, a table, or names such as ``pod/default/web``."""
+
+    document: Callable[[], object]
+    table: Callable[[TableRows], RenderableType]
+    names: Callable[[], Iterable[str]] = _no_names
+
+
+def print_answer(output: OutputFormat, answer: Answer) -> None:
+    """Print an answer in the given format. Raise OutputError."""
+    match output:
+        case OutputFormat.JSON:
+            text = msgspec.json.format(msgspec.json.encode(answer.document()), indent=2)
+            sys.stdout.write(text.decode() + "\n")
+        case OutputFormat.YAML:
+            sys.stdout.write(msgspec.yaml.encode(answer.document()).decode())
+        case OutputFormat.NAME:
+            sys.stdout.writelines(f"{name}\n" for name in answer.names())
+        case OutputFormat.TABLE:
+            stdout_console().print(answer.table(TableRows.LIMITED))
+        case OutputFormat.WIDE:
+            stdout_console().print(answer.table(TableRows.ALL))
+
+
+def stdout_console() -> Console:
+    """Return a console on standard output, which folds lines at the width of a terminal.
+
+    Without a terminal, lines are folded only if the environment sets ``COLUMNS``.
+    """
+    folds = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    return Console(width=None if folds else _UNFOLDED_COLUMNS)
