@@ -11,6 +11,8 @@ import typer
 from extender.cli.config_validation import log_gate_warnings
 from extender.config.component_config import Config, filters_from_config, find_policy, load_config
 from extender.explain.cluster_files import load_cluster, load_pod, load_replica_set_pods
+from extender.explain.cluster_objects import SCHEDULING_KINDS, find_pod
+from extender.explain.cluster_source import ClusterSource
 from extender.explain.decisions import (
     explain_preempt,
     filter_document,
@@ -24,11 +26,14 @@ from extender.kube.rest.clock import SystemClock
 from extender.terminal.command_line import (
     ClusterFilesOption,
     ConfigFileOption,
+    ContextOption,
     FeatureGatesOption,
     FiltersOption,
+    KubeconfigOption,
     NowOption,
     OutputOption,
-    PodFileOption,
+    PodOption,
+    ServerOption,
     UpstreamOption,
     parse_namespaced_name,
     split_names,
@@ -47,8 +52,11 @@ SCALEDOWN_EXAMPLE: Final = "explain scaledown --cluster c.yaml --replicaset defa
 
 
 def explain_filter_command(
-    cluster: ClusterFilesOption,
-    pod: PodFileOption,
+    pod: PodOption,
+    cluster: ClusterFilesOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    server: ServerOption = None,
     config: ConfigFileOption = None,
     upstream: UpstreamOption = None,
     feature_gates: FeatureGatesOption = None,
@@ -59,8 +67,10 @@ def explain_filter_command(
     """Show the nodes on which a pod fits now, and why each other node is rejected."""
     settings = _explanation_settings(config, upstream, feature_gates)
     rules = _explanation_rules(settings, filters)
-    files = load_cluster(cluster, rules.release)
-    decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
+    objects = ClusterSource(cluster or (), kubeconfig, context, server).read(SCHEDULING_KINDS)
+    loaded = load_cluster(objects, rules.release)
+    scheduled = load_pod(find_pod(pod, objects), loaded, rules.release)
+    decision = decide_filter(scheduled, loaded.snapshot, rules)
     answer = Answer(
         lambda: filter_document(decision),
         lambda rows: filter_table(decision, rows),
@@ -70,8 +80,11 @@ def explain_filter_command(
 
 
 def explain_preempt_command(
-    cluster: ClusterFilesOption,
-    pod: PodFileOption,
+    pod: PodOption,
+    cluster: ClusterFilesOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    server: ServerOption = None,
     config: ConfigFileOption = None,
     policy: Annotated[
         str | None,
@@ -89,14 +102,14 @@ def explain_preempt_command(
     """Show which pods would be preempted for a pod, which are reprieved, and why."""
     settings = _explanation_settings(config, upstream, feature_gates)
     rules = _explanation_rules(settings, filters, policy)
-    files = load_cluster(cluster, rules.release)
-    preemptor = load_pod(pod, files, rules.release)
+    objects = ClusterSource(cluster or (), kubeconfig, context, server).read(SCHEDULING_KINDS)
+    loaded = load_cluster(objects, rules.release)
+    preemptor = load_pod(find_pod(pod, objects), loaded, rules.release)
     potential = None
     if nodes is not None:
-        source = f"--cluster {', '.join(cluster)}"
-        potential = require_known_nodes(split_names(nodes), files.snapshot, source)
+        potential = require_known_nodes(split_names(nodes), loaded.snapshot, objects.source)
     order = rules.policy.candidates
-    decision = explain_preempt(preemptor, files.snapshot, rules, potential)
+    decision = explain_preempt(preemptor, loaded.snapshot, rules, potential)
     answer = Answer(
         lambda: preempt_document(decision),
         lambda rows: preempt_table(decision, order, rows),
@@ -106,7 +119,6 @@ def explain_preempt_command(
 
 
 def explain_scaledown_command(
-    cluster: ClusterFilesOption,
     replicaset: Annotated[
         str,
         typer.Option(
@@ -119,11 +131,16 @@ def explain_scaledown_command(
     delete: Annotated[
         int, typer.Option("--delete", metavar="N", min=0, help="Number of pods to delete.")
     ],
+    cluster: ClusterFilesOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    server: ServerOption = None,
     now: NowOption = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show which pods a ReplicaSet would delete first when it is scaled down, and why."""
-    replicas = load_replica_set_pods(cluster, replicaset, delete)
+    objects = ClusterSource(cluster or (), kubeconfig, context, server).read(SCHEDULING_KINDS)
+    replicas = load_replica_set_pods(objects, replicaset, delete)
     now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
     decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
     namespace = replicaset.partition("/")[0]

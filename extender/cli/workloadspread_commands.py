@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Final
 
@@ -10,6 +10,13 @@ import msgspec
 import typer
 
 from extender.explain.cluster_files import load_cluster
+from extender.explain.cluster_objects import (
+    SPREAD_KINDS,
+    ClusterObjects,
+    find_pod,
+    read_objects,
+)
+from extender.explain.cluster_source import ClusterSource
 from extender.explain.validate_workloadspread import load_spread, spread_errors, validation_document
 from extender.explain.workloadspread import (
     Operation,
@@ -18,9 +25,9 @@ from extender.explain.workloadspread import (
     explain_spread,
     spread_document,
 )
-from extender.explain.workloadspread_files import load_spread_files
+from extender.explain.workloadspread_files import WorkloadSpreadFiles
 from extender.explain.workloadspread_tables import errors_table, spread_table
-from extender.kube.decoders.manifests import ManifestError, read_manifests
+from extender.kube.decoders.manifests import ManifestError
 from extender.kube.decoders.pods import epoch_ns
 from extender.kube.decoders.typed_decoder import ObjectError
 from extender.kube.rest.clock import SystemClock
@@ -28,8 +35,11 @@ from extender.kube.workloadspread.patch_validation import PodSpecValidation
 from extender.kube.workloadspread.pod_injection import SchedulingSimulation
 from extender.terminal.command_line import (
     ClusterFilesOption,
+    ContextOption,
+    KubeconfigOption,
     NowOption,
     OutputOption,
+    ServerOption,
     parse_namespaced_name,
     split_names,
 )
@@ -62,7 +72,6 @@ QuirksOption = Annotated[
 
 
 def explain_spread_command(
-    cluster: ClusterFilesOption,
     workloadspread: Annotated[
         str,
         typer.Option(
@@ -72,6 +81,10 @@ def explain_spread_command(
             help="The WorkloadSpread to explain.",
         ),
     ],
+    cluster: ClusterFilesOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    server: ServerOption = None,
     now: NowOption = None,
     pod: Annotated[
         str | None,
@@ -99,12 +112,13 @@ def explain_spread_command(
     """
     if operation is not None and pod is None:
         raise typer.BadParameter("--operation needs --pod")
-    files = load_spread_files(cluster)
+    objects = ClusterSource(cluster or (), kubeconfig, context, server).read(SPREAD_KINDS)
+    files = WorkloadSpreadFiles(objects)
     now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
-    query = _read_query(pod, workloadspread, operation or Operation.CREATE)
+    query = _read_query(pod, objects, workloadspread, operation or Operation.CREATE)
     rules = SpreadRules(_parse_versioned_kinds(versioned_kinds), quirks.quirks)
     explained = explain_spread(
-        files, workloadspread, now_ns, rules, query, lambda: _build_simulation(cluster)
+        files, workloadspread, now_ns, rules, query, lambda: _build_simulation(objects)
     )
     namespace = workloadspread.partition("/")[0]
     answer = Answer(
@@ -126,12 +140,18 @@ def validate_workloadspread_command(validate_pod: PodSpecValidation) -> Callable
                 "--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."
             ),
         ] = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
         quirks: QuirksOption = QuirksChoice.FIXED,
         output: OutputOption = OutputFormat.TABLE,
     ) -> None:
         """Validate a WorkloadSpread by OpenKruise's rules; the output has all errors."""
         written = load_spread(file)
-        files = load_spread_files(cluster or [])
+        source = ClusterSource(cluster or (), kubeconfig, context, server)
+        files = WorkloadSpreadFiles(
+            read_objects(()) if source == ClusterSource() else source.read(SPREAD_KINDS)
+        )
         errors = spread_errors(written, files, quirks.quirks, validate_pod)
         key = written.spread.key
         answer = Answer(lambda: validation_document(errors), lambda _: errors_table(key, errors))
@@ -142,25 +162,25 @@ def validate_workloadspread_command(validate_pod: PodSpecValidation) -> Callable
     return workloadspread
 
 
-def _read_query(path: str | None, key: str, operation: Operation) -> SpreadQuery | None:
-    """Return the query about the only pod of a file. Raise ManifestError."""
-    if path is None:
+def _read_query(
+    text: str | None, objects: ClusterObjects, key: str, operation: Operation
+) -> SpreadQuery | None:
+    """Return the query about the pod that ``--pod`` names. Raise ManifestError."""
+    if text is None:
         return None
-    pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
-    if len(pods) != 1:
-        raise ManifestError(f"{path}: holds {len(pods)} pods; expected exactly one")
-    document = msgspec.json.decode(pods[0].raw)
+    pod = find_pod(text, objects)
+    document = msgspec.json.decode(pod.raw)
     try:
         return build_query(document, key.partition("/")[0], operation)
     except ObjectError as error:
-        raise ManifestError(f"{pods[0].source}: {error}") from None
+        raise ManifestError(f"{pod.source}: {error}") from None
 
 
 def _parse_versioned_kinds(names: str | None) -> frozenset[str]:
     return DEFAULT_VERSIONED_KINDS if names is None else versioned_kinds(split_names(names))
 
 
-def _build_simulation(cluster: Sequence[str]) -> SchedulingSimulation:
-    """Return the scheduling simulation on the cluster of the files."""
-    loaded = load_cluster(cluster, DEFAULT_RULES.release)
+def _build_simulation(objects: ClusterObjects) -> SchedulingSimulation:
+    """Return the scheduling simulation on the cluster."""
+    loaded = load_cluster(objects, DEFAULT_RULES.release)
     return SchedulingSimulation(loaded.snapshot, DEFAULT_RULES)

@@ -19,16 +19,22 @@ from extender.eviction.scenario import (
     scenario_document,
 )
 from extender.eviction.tables import evict_table, scenario_table
+from extender.explain.cluster_objects import SCHEDULING_KINDS
+from extender.explain.cluster_source import ClusterSource
 from extender.kube.decoders.pods import epoch_ns
 from extender.terminal.command_line import (
+    ClusterFilesOption,
+    ContextOption,
     EvictionHardOption,
     EvictionSoftOption,
     GracePeriodOption,
+    KubeconfigOption,
     KubeletConfigOption,
     KubeletReleaseOption,
     MinimumReclaimOption,
     NowOption,
     OutputOption,
+    ServerOption,
 )
 from extender.terminal.output import Answer, OutputFormat, print_answer
 from policies.eviction.config import resolve
@@ -47,7 +53,7 @@ EVICT_EXAMPLE: Final = (
 class EvictQuery:
     """The options of the command line; times in nanoseconds."""
 
-    cluster: Sequence[str]
+    cluster: ClusterSource
     node: str | None
     summaries: Sequence[str]
     scenario: str | None
@@ -97,11 +103,13 @@ def explain_query(query: EvictQuery) -> NodeExplanation | ScenarioExplanation:
         _check_scenario_alone(query)
         scenario = load_scenario(query.scenario, query.release)
         return ScenarioExplanation(list(run_scenario(scenario)))
-    if not query.cluster or query.node is None or not query.summaries:
-        raise ConfigError("explain evict needs --cluster, --node and --summary, or --scenario")
+    if query.node is None or not query.summaries:
+        raise ConfigError("explain evict needs --node and --summary, or --scenario")
     # Check the flags first, so that their errors do not depend on the files.
     query.flags.eviction_config(Layout(), query.release)
-    files = load_node(query.cluster, query.summaries, query.node, query.release)
+    files = load_node(
+        query.cluster.read(SCHEDULING_KINDS), query.summaries, query.node, query.release
+    )
     layout = _layout(query.layout) or infer_layout(files.samples[-1].node)
     plan = resolve(query.flags.eviction_config(layout, query.release))
     return NodeExplanation(query.node, run_rounds(plan, files, query.now_ns))
@@ -109,14 +117,13 @@ def explain_query(query: EvictQuery) -> NodeExplanation | ScenarioExplanation:
 
 def _check_scenario_alone(query: EvictQuery) -> None:
     options = {
-        "--cluster": bool(query.cluster),
         "--node": query.node is not None,
         "--summary": bool(query.summaries),
         "--layout": query.layout is not None,
         "--now": query.now_ns is not None,
         "the kubelet's flags": query.flags != KubeletFlags(),
     }
-    excluded = [name for name, is_set in options.items() if is_set]
+    excluded = [*query.cluster.given, *(name for name, is_set in options.items() if is_set)]
     if excluded:
         raise ConfigError(f"--scenario excludes {', '.join(excluded)}")
 
@@ -130,10 +137,10 @@ def _layout(name: str | None) -> Layout | None:
 
 
 def explain_evict(
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
-    ] = None,
+    cluster: ClusterFilesOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    server: ServerOption = None,
     node: Annotated[
         str | None, typer.Option("--node", metavar="N", help="Node under resource pressure.")
     ] = None,
@@ -173,6 +180,9 @@ def explain_evict(
     )
     at = None if now is None else epoch_ns(now)
     explained = explain_query(
-        EvictQuery(cluster or (), node, summary or (), scenario, rules, flags, layout, at)
+        EvictQuery(
+            ClusterSource(cluster or (), kubeconfig, context, server),
+            *(node, summary or (), scenario, rules, flags, layout, at),
+        )
     )
     print_answer(output, explained.answer)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from extender.explain.cluster_files import priority_classes, priority_of_class
+from extender.explain.cluster_objects import ClusterObjects
 from extender.explain.decisions import UnknownNodeError
 from extender.kube.decoders.cluster_objects import PriorityClass
 from extender.kube.decoders.kubelet_pods import decode_undefaulted_evictable_pod, static_pod_uid
-from extender.kube.decoders.manifests import Manifest, ManifestError, read_documents, read_manifests
+from extender.kube.decoders.manifests import Manifest, ManifestError, read_documents
 from extender.kube.decoders.summary_stats import decode_summary
 from extender.kube.decoders.typed_decoder import ObjectError, Unreadable, identify_unreadable
 from policies.eviction.kubelet_releases import EvictionRelease
@@ -26,19 +27,19 @@ class NodeFiles:
 
 
 def load_node(
-    cluster: Sequence[str], summaries: Iterable[str], node: str, release: EvictionRelease
+    objects: ClusterObjects, summaries: Iterable[str], node: str, release: EvictionRelease
 ) -> NodeFiles:
     """Read the pods that are bound to ``node`` and have not ended, and its summaries.
 
     Raise ManifestError, also for a pod of this node that cannot be decoded, and UnknownNodeError.
     """
     samples = tuple(sample for path in summaries for sample in _samples(path, node))
-    manifests = [manifest for path in cluster for manifest in read_manifests(path)]
+    manifests = objects.manifests
     classes = priority_classes(manifests)
     pods = [each for each in manifests if each.kind == "Pod" and _identity(each).node_name == node]
     nodes = {_identity(each).name for each in manifests if each.kind == "Node"}
     if not pods and node not in nodes:
-        raise UnknownNodeError(f"--node: no node {node!r} in --cluster {', '.join(cluster)}")
+        raise UnknownNodeError(f"--node: no node {node!r} in {objects.source}")
     measured = {uid for sample in samples for uid in sample.pods}
     return NodeFiles(
         tuple(_with_stats_uid(_pod(each, classes, release), each, measured) for each in pods),

@@ -1,4 +1,4 @@
-"""A cluster, or a ReplicaSet and its pods, from files, decoded as those from an API server."""
+"""A cluster, or a ReplicaSet and its pods, decoded from the objects of a cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 from extender.cluster.object_stores import ObjectStore
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStore, StorageStores
+from extender.explain.cluster_objects import ClusterObjects
 from extender.kube.decoders import devices, storage
 from extender.kube.decoders.cluster_objects import (
     WORKLOAD_DECODERS,
@@ -20,12 +21,7 @@ from extender.kube.decoders.cluster_objects import (
     decode_node,
     decode_priority_class,
 )
-from extender.kube.decoders.manifests import (
-    Manifest,
-    ManifestError,
-    decode_manifests,
-    read_manifests,
-)
+from extender.kube.decoders.manifests import Manifest, ManifestError, decode_manifests
 from extender.kube.decoders.pod_groups import decode_composite_pod_group, decode_pod_group
 from extender.kube.decoders.pods import decode_undefaulted_pod
 from extender.kube.decoders.replicasets import decode_member, decode_replica_set
@@ -57,7 +53,7 @@ _SYSTEM_CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedCluster:
-    """The objects of the files, as far as decisions read them."""
+    """The objects of a cluster, as far as decisions read them."""
 
     snapshot: Snapshot
     priority_classes: Mapping[str, PriorityClass]
@@ -73,12 +69,12 @@ class _PodWithPriorityFields(msgspec.Struct):
     spec: _PriorityFields
 
 
-def load_cluster(paths: Iterable[str], release: Release) -> LoadedCluster:
-    """Read all files as one cluster. Raise ManifestError.
+def load_cluster(objects: ClusterObjects, release: Release) -> LoadedCluster:
+    """Decode the objects of a cluster. Raise ManifestError.
 
     An object that cannot be decoded is skipped with a warning.
     """
-    manifests = [manifest for path in paths for manifest in read_manifests(path)]
+    manifests = objects.manifests
     cluster = SchedulerCache(monotonic=lambda: 0.0)
     cluster.namespaces.replace(decode_manifests(manifests, "Namespace", decode_namespace))
     cluster.nodes.replace(decode_manifests(manifests, "Node", decode_node))
@@ -142,26 +138,23 @@ def _load_storage(stores: StorageStores, manifests: Sequence[Manifest]) -> None:
     load("DeviceTaintRule", devices.decode_device_taint_rule, stores.taint_rules)
 
 
-def load_pod(path: str, cluster: LoadedCluster, release: Release) -> Pod:
-    """Return the only pod of a file, with the priority that admission would set.
+def load_pod(written: Manifest, cluster: LoadedCluster, release: Release) -> Pod:
+    """Return a pod with the priority that admission would set.
 
     Raise ManifestError, also if the pod cannot be decoded.
     """
-    pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
-    if len(pods) != 1:
-        raise ManifestError(f"{path}: holds {len(pods)} pods; expected exactly one")
     try:
-        pod = _decode_pod_with_uid(pods[0].raw, release)
+        pod = _decode_pod_with_uid(written.raw, release)
     except ObjectError as error:
-        raise ManifestError(f"{pods[0].source}: {error}") from None
-    fields = _priority_fields(pods[0].raw)
+        raise ManifestError(f"{written.source}: {error}") from None
+    fields = _priority_fields(written.raw)
     known = (None, "", *cluster.priority_classes)
     if fields.priority is None and fields.priorityClassName not in known:
         raise ManifestError(
-            f"{pods[0].source}: spec.priorityClassName: no PriorityClass "
-            f"{fields.priorityClassName!r} in the cluster's files"
+            f"{written.source}: spec.priorityClassName: no PriorityClass "
+            f"{fields.priorityClassName!r} in the cluster"
         )
-    return _with_class_priority(pod, pods[0].raw, cluster.priority_classes)
+    return _with_class_priority(pod, written.raw, cluster.priority_classes)
 
 
 def _decode_pod_with_uid(raw: bytes, release: Release) -> Pod:
@@ -207,14 +200,13 @@ class ReplicaSetPods:
     crowding: Mapping[str, int]
 
 
-def load_replica_set_pods(paths: Sequence[str], key: str, count: int) -> ReplicaSetPods:
+def load_replica_set_pods(objects: ClusterObjects, key: str, count: int) -> ReplicaSetPods:
     """Return the pods that the ReplicaSet ``key`` can delete, at least ``count``.
 
     Raise ManifestError and ReplicaFileError. Any other object that cannot be decoded is skipped
     with a warning.
     """
-    place = f"--cluster {', '.join(paths)}"
-    manifests = [manifest for path in paths for manifest in read_manifests(path)]
+    place, manifests = objects.source, objects.manifests
     sets = _replica_sets(manifests, key)
     one = sets.by_key.get(key)
     if one is None:

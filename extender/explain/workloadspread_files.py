@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TypeVar
 
 import msgspec
 
 from extender.cluster.object_stores import ObjectStore
+from extender.explain.cluster_objects import ClusterObjects, manifest_key
 from extender.kube.decoders.cluster_objects import decode_node
-from extender.kube.decoders.manifests import Manifest, read_manifests
+from extender.kube.decoders.manifests import Manifest
 from extender.kube.decoders.typed_decoder import (
     Decode,
     ObjectError,
     Unreadable,
-    identify_unreadable,
     tolerant_decoder,
 )
 from extender.kube.workloadspread.pod_injection import is_as_patched
@@ -53,13 +53,13 @@ class WorkloadSpreadFiles:
     Objects are decoded on demand. One that cannot be decoded is skipped with one warning.
     """
 
-    def __init__(self, manifests: Sequence[Manifest], source: str) -> None:
-        self._manifests = manifests
-        self._source = source
+    def __init__(self, objects: ClusterObjects) -> None:
+        self._manifests = objects.manifests
+        self._source = objects.source
 
     def spread(self, key: str) -> StoredWorkloadSpread:
         """Return the WorkloadSpread ``namespace/name``. Raise SpreadFileError."""
-        named = [manifest for manifest in self._of_kind(_SPREAD) if _key(manifest) == key]
+        named = [manifest for manifest in self._of_kind(_SPREAD) if manifest_key(manifest) == key]
         if not named:
             raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._source}")
         return decode_spread_manifest(named[-1])
@@ -119,7 +119,7 @@ class WorkloadSpreadFiles:
     def whitelist(self) -> AllowedKinds:
         """The kinds that OpenKruise's configuration allows. Raises SpreadFileError."""
         for manifest in self._of_kind("ConfigMap"):
-            if _key(manifest) == f"{_KRUISE_NAMESPACE}/{CONFIGURATION}":
+            if manifest_key(manifest) == f"{_KRUISE_NAMESPACE}/{CONFIGURATION}":
                 return _read(manifest, decode_allowed_kinds)
         return NO_ALLOWED_KINDS
 
@@ -135,7 +135,7 @@ class WorkloadSpreadFiles:
 
     @cached_property
     def _written_pods(self) -> Mapping[str, bytes]:
-        return {_key(manifest): manifest.raw for manifest in self._of_kind("Pod")}
+        return {manifest_key(manifest): manifest.raw for manifest in self._of_kind("Pod")}
 
     @cached_property
     def _scaled(self) -> list[ScaledKind]:
@@ -144,7 +144,7 @@ class WorkloadSpreadFiles:
 
     def _workloads(self, kind: str, namespace: str, name: str = "") -> Iterator[TargetWorkload]:
         for manifest in self._of_kind(kind):
-            own_namespace, _, own_name = _key(manifest).partition("/")
+            own_namespace, _, own_name = manifest_key(manifest).partition("/")
             if own_namespace == namespace and name in ("", own_name):
                 yield _read(manifest, lambda raw: decode_workload(kind, raw, self._scaled))
 
@@ -163,12 +163,6 @@ class WorkloadSpreadFiles:
         return store.by_key
 
 
-def load_spread_files(paths: Sequence[str]) -> WorkloadSpreadFiles:
-    """Read all files together. Raise ManifestError."""
-    manifests = [manifest for path in paths for manifest in read_manifests(path)]
-    return WorkloadSpreadFiles(manifests, f"--cluster {', '.join(paths)}")
-
-
 def decode_spread_manifest(manifest: Manifest) -> StoredWorkloadSpread:
     """Decode a WorkloadSpread. Raise SpreadFileError."""
     return _read(manifest, decode_workloadspread)
@@ -179,9 +173,3 @@ def _read(manifest: Manifest, decode: Decode[T]) -> T:
         return decode(manifest.raw)
     except ObjectError as error:
         raise SpreadFileError(f"{manifest.source}: {error}") from None
-
-
-def _key(manifest: Manifest) -> str:
-    """Return ``namespace/name`` of an object, even if the rest of it cannot be decoded."""
-    named = identify_unreadable(manifest.kind, manifest.raw, "")
-    return f"{named.namespace or 'default'}/{named.name}"

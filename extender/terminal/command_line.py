@@ -71,15 +71,29 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 
 ClusterFilesOption = Annotated[
-    list[str],
-    typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
+    list[str] | None,
+    typer.Option(
+        "--cluster",
+        metavar="FILE",
+        help="Objects of the cluster; may be repeated. Default: the live cluster.",
+    ),
 ]
-PodFileOption = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to schedule.")]
+PodOption = Annotated[
+    str,
+    typer.Option(
+        "--pod",
+        metavar="FILE|NS/NAME",
+        help="The pod to schedule: in a file, also as a workload's template, or in the cluster.",
+    ),
+]
 ConfigFileOption = Annotated[
     Path | None, typer.Option("--config", metavar="F", help="A configuration file, as for serve.")
 ]
 KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", metavar="F", help="Kubeconfig of the cluster.")
+]
+ContextOption = Annotated[
+    str | None, typer.Option("--context", metavar="C", help="Context of the kubeconfig.")
 ]
 ServerOption = Annotated[
     str | None,

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from extender.explain.cluster_objects import ClusterObjects
 from extender.explain.workloadspread_files import WorkloadSpreadFiles
 from extender.kube.decoders.manifests import Manifest
 from extender.kube.decoders.pods import epoch_ns
@@ -152,10 +153,8 @@ def around(*nodes: Node, patched: Iterable[str] = ()) -> GroupingContext:
 
 def files(*documents: Mapping[str, Any]) -> WorkloadSpreadFiles:
     """Return documents as they are read from files."""
-    return WorkloadSpreadFiles(
-        [Manifest(each["kind"], encoded(each), "cluster.json") for each in documents],
-        "cluster.json",
-    )
+    manifests = [Manifest(each["kind"], encoded(each), "cluster.json") for each in documents]
+    return WorkloadSpreadFiles(ClusterObjects(manifests, "cluster.json"))
 
 
 def spread_json(*subsets: Document, name: str = "web", **spec: Any) -> Document:

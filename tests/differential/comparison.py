@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from extender.explain.cluster_files import load_cluster, load_pod
+from extender.explain.cluster_objects import find_pod, read_objects
 from extender.explain.decisions import explain_preempt
 from policies.kubernetes.releases import release
 from policies.kubernetes.snapshot import Snapshot
@@ -55,8 +56,9 @@ def _decide(case: Case, items: Sequence[Document]) -> PreemptionDecision:
         cluster, pod = Path(name) / "cluster.json", Path(name) / "pod.json"
         cluster.write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
         pod.write_bytes(msgspec.json.encode(case.pod))
-        files = load_cluster([str(cluster)], rules.release)
-        runner = load_pod(str(pod), files, rules.release)
+        objects = read_objects([str(cluster)])
+        files = load_cluster(objects, rules.release)
+        runner = load_pod(find_pod(str(pod), objects), files, rules.release)
     return explain_preempt(runner, _complete(files.snapshot), rules, None)
 
 

@@ -11,6 +11,7 @@ import pytest
 from extender.config.strict_decoding import ConfigError
 from extender.eviction.command import EvictQuery, explain_query
 from extender.eviction.kubelet_flags import KubeletFlags
+from extender.explain.cluster_source import ClusterSource
 from extender.terminal.output import TableRows
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import Document, container_json, node_json, pod_json
@@ -47,7 +48,7 @@ def ask(tmp_path: Path) -> Any:
         **fields: Any,
     ) -> Any:
         question = EvictQuery(
-            [written(tmp_path, "cluster.json", *objects)],
+            ClusterSource([written(tmp_path, "cluster.json", *objects)]),
             "node-1",
             [written(tmp_path, "summary.json", *samples)],
             None,
@@ -271,16 +272,21 @@ def test_a_long_ranking_is_cut_in_the_table(ask: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"node": None}, "explain evict needs --cluster, --node and --summary, or --scenario"),
-        ({"cluster": []}, "explain evict needs --cluster, --node and --summary, or --scenario"),
-        ({"summaries": ()}, "explain evict needs --cluster, --node and --summary, or --scenario"),
+        ({"node": None}, "explain evict needs --node and --summary, or --scenario"),
+        ({"summaries": ()}, "explain evict needs --node and --summary, or --scenario"),
         ({"layout": "two"}, "--layout: expected one, dedicated-imagefs, split, got 'two'"),
         (
             {"scenario": "s.json", "flags": KubeletFlags(), "summaries": ()},
             "--scenario excludes --cluster, --node",
         ),
         (
-            {"scenario": "s.json", "cluster": (), "node": None, "summaries": (), "layout": "one"},
+            {
+                "scenario": "s.json",
+                "cluster": ClusterSource(),
+                "node": None,
+                "summaries": (),
+                "layout": "one",
+            },
             "--scenario excludes --layout, the kubelet's flags",
         ),
     ],
@@ -297,4 +303,6 @@ def test_a_wrong_flag_is_reported_before_the_files_are_read(tmp_path: Path) -> N
     flags = KubeletFlags(eviction_hard=("x<1",))
     missing = [str(tmp_path / "missing")]
     with pytest.raises(ConfigError, match="unsupported eviction signal x"):
-        explain_query(EvictQuery(missing, "node-1", missing, None, NEWEST_EVICTION, flags))
+        explain_query(
+            EvictQuery(ClusterSource(missing), "node-1", missing, None, NEWEST_EVICTION, flags)
+        )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from extender.eviction.input_files import NodeFiles, load_node
+from extender.explain.cluster_objects import read_objects
 from extender.explain.decisions import UnknownNodeError
 from extender.kube.decoders.manifests import ManifestError
 from policies.eviction.kubelet_releases import NEWEST_EVICTION
@@ -21,7 +22,7 @@ NODE = node_json("node-1")
 def load(tmp_path: Path, *objects: Any, samples: list[Document] | None = None) -> NodeFiles:
     cluster = written(tmp_path, "cluster.json", *objects)
     sampled = written(tmp_path, "summary.json", *([summary(100)] if samples is None else samples))
-    return load_node([cluster], [sampled], "node-1", NEWEST_EVICTION)
+    return load_node(read_objects([cluster]), [sampled], "node-1", NEWEST_EVICTION)
 
 
 def names(files: NodeFiles) -> list[str]:
@@ -89,7 +90,7 @@ def test_samples_come_in_the_order_of_the_files(tmp_path: Path) -> None:
     cluster = written(tmp_path, "cluster.json", NODE)
     first = written(tmp_path, "1.json", summary(1), summary(2))
     second = written(tmp_path, "2.json", summary(3))
-    files = load_node([cluster], [first, second], "node-1", NEWEST_EVICTION)
+    files = load_node(read_objects([cluster]), [first, second], "node-1", NEWEST_EVICTION)
     left = [each.node.memory.available for each in files.samples if each.node.memory]
     assert left == [2**20, 2 * 2**20, 3 * 2**20]
 

@@ -9,6 +9,7 @@ import pytest
 
 from extender.eviction.command import EvictQuery, explain_query
 from extender.eviction.scenario import Scenario, decode_scenario, load_scenario
+from extender.explain.cluster_source import ClusterSource
 from extender.kube.decoders.manifests import Document, ManifestError
 from extender.terminal.output import TableRows
 from policies.eviction.config import DEFAULT_TRANSITION_NS, EvictionConfig
@@ -37,7 +38,7 @@ def read(document: Any) -> Scenario:
 
 def played(tmp_path: Path, document: Any, release: str = "1.38") -> Any:
     path = written(tmp_path, "scenario.json", document)
-    return explain_query(EvictQuery((), None, (), path, EVICTION_RELEASES[release]))
+    return explain_query(EvictQuery(ClusterSource(), None, (), path, EVICTION_RELEASES[release]))
 
 
 def test_absent_fields_have_the_kubelets_defaults() -> None:

@@ -17,6 +17,7 @@ from extender.explain.cluster_files import (
     load_pod,
     load_replica_set_pods,
 )
+from extender.explain.cluster_objects import ClusterObjects, find_pod, read_objects
 from extender.kube.decoders.manifests import ManifestError
 from policies import decide_filter, decide_preemption
 from policies.kubernetes.default_selector import SERVICE
@@ -27,17 +28,19 @@ from tests.builders import node_json, pdb_json, pod_json, workload
 from tests.builders.replicas import member_json, names, replica_set_json
 from tests.commands import written
 
+NO_OBJECTS = ClusterObjects([], "--cluster nothing")
+
 
 def priority_class(name: str, value: int, **fields: Any) -> Mapping[str, Any]:
     return {"kind": "PriorityClass", "metadata": {"name": name}, "value": value, **fields}
 
 
 def cluster_of(tmp_path: Path, *documents: Any) -> LoadedCluster:
-    return load_cluster([written(tmp_path, "cluster.json", *documents)], NEWEST)
+    return load_cluster(read_objects([written(tmp_path, "cluster.json", *documents)]), NEWEST)
 
 
 def pod_of(tmp_path: Path, cluster: LoadedCluster, document: Any) -> Pod:
-    return load_pod(written(tmp_path, "pod.json", document), cluster, NEWEST)
+    return load_pod(find_pod(written(tmp_path, "pod.json", document), NO_OBJECTS), cluster, NEWEST)
 
 
 def without_uid(document: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def test_files_are_read_together(tmp_path: Path) -> None:
         {"kind": "Namespace", "metadata": {"name": "default", "labels": {"a": "b"}}},
         {"kind": "ConfigMap", "metadata": {"name": "of no interest"}, "data": 5},
     )
-    snapshot = load_cluster([nodes, rest], NEWEST).snapshot
+    snapshot = load_cluster(read_objects([nodes, rest]), NEWEST).snapshot
     assert {name: len(state.pods) for name, state in snapshot.nodes.items()} == {
         "node-1": 1,
         "node-2": 0,
@@ -172,7 +175,7 @@ class TestAdmission:
             pod_of(tmp_path, cluster, pod_json(spec={"priorityClassName": "highest"}))
         assert str(raised.value) == (
             f"{tmp_path}/pod.json[0]: spec.priorityClassName: "
-            "no PriorityClass 'highest' in the cluster's files"
+            "no PriorityClass 'highest' in the cluster"
         )
 
 
@@ -180,9 +183,12 @@ class TestPod:
     @pytest.mark.parametrize(
         ("documents", "problem"),
         [
-            ([], ": holds 0 pods; expected exactly one"),
-            ([node_json()], ": holds 0 pods; expected exactly one"),
-            ([pod_json("a"), pod_json("b")], ": holds 2 pods; expected exactly one"),
+            ([], ": holds 0 pods and 0 workloads; expected exactly one"),
+            ([node_json()], ": holds 0 pods and 0 workloads; expected exactly one"),
+            (
+                [pod_json("a"), pod_json("b")],
+                ": holds 2 pods and 0 workloads; expected exactly one",
+            ),
             (
                 [pod_json(cpu="lots")],
                 (
@@ -198,7 +204,7 @@ class TestPod:
     ) -> None:
         path = written(tmp_path, "pod.json", *documents)
         with pytest.raises(ManifestError) as raised:
-            load_pod(path, cluster_of(tmp_path), NEWEST)
+            load_pod(find_pod(path, NO_OBJECTS), cluster_of(tmp_path), NEWEST)
         assert str(raised.value).startswith(path + problem)
 
 
@@ -258,7 +264,9 @@ BROKEN_SELECTOR = {"selector": {"matchExpressions": [{"key": "a", "operator": "L
 def loaded(
     tmp_path: Path, *documents: Any, key: str = "default/web", count: int = 0
 ) -> ReplicaSetPods:
-    return load_replica_set_pods([written(tmp_path, "cluster.json", *documents)], key, count)
+    return load_replica_set_pods(
+        read_objects([written(tmp_path, "cluster.json", *documents)]), key, count
+    )
 
 
 def test_files_of_a_replica_set_are_read_together(tmp_path: Path) -> None:
@@ -271,7 +279,7 @@ def test_files_of_a_replica_set_are_read_together(tmp_path: Path) -> None:
     old = member_json("c", owner="rs-old", labels={"app": "old"})
     pods = written(tmp_path, "pods", {"kind": "PodList", "items": [member_json("a"), old]})
     more = written(tmp_path, "more", node_json(), member_json("b", on="node-2"))
-    replicas = load_replica_set_pods([sets, pods, more], "default/web", 2)
+    replicas = load_replica_set_pods(read_objects([sets, pods, more]), "default/web", 2)
     assert names(replicas.active) == ["a", "b"]
     assert replicas.crowding == {"node-1": 2, "node-2": 1}
 
@@ -333,7 +341,7 @@ def test_more_pods_than_there_are_cannot_be_deleted(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_named() -> None:
     with pytest.raises(ManifestError, match=r"none\.json: cannot be read"):
-        load_replica_set_pods(["none.json"], "default/web", 0)
+        load_replica_set_pods(read_objects(["none.json"]), "default/web", 0)
 
 
 def test_an_extended_resource_is_found_among_the_devices_of_the_files(tmp_path: Path) -> None:

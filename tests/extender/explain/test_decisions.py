@@ -87,7 +87,10 @@ def test_the_reprieved_pods_of_the_chosen_node_are_listed() -> None:
     assert [each["name"] for each in document["victims"]] == ["b"]
     assert document["spared"] == [
         {
-            "namespace": "default", "name": "a", "uid": "a", "priority": 2,
+            "namespace": "default",
+            "name": "a",
+            "uid": "a",
+            "priority": 2,
             "because": "default/vip fits node-1 without its eviction",
         }
     ]

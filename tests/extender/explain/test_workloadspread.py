@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from extender.explain.cluster_files import load_cluster
+from extender.explain.cluster_objects import read_objects
 from extender.explain.workloadspread import (
     Operation,
     SpreadDocument,
@@ -337,4 +338,6 @@ class TestTables:
 def test_a_simulation_reads_the_cluster_of_the_files(tmp_path: Any) -> None:
     path = tmp_path / "cluster.json"
     path.write_bytes(b"\n".join(map(encoded, CLUSTER)))
-    assert set(load_cluster([str(path)], DEFAULT_RULES.release).snapshot.nodes) == {"node-1"}
+    assert set(load_cluster(read_objects([str(path)]), DEFAULT_RULES.release).snapshot.nodes) == {
+        "node-1"
+    }

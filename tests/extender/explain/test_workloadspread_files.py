@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from extender.explain.cluster_objects import read_objects
 from extender.explain.validate_workloadspread import load_spread
-from extender.explain.workloadspread_files import load_spread_files
+from extender.explain.workloadspread_files import WorkloadSpreadFiles
 from extender.kube.decoders.manifests import ManifestError
 from policies.workloadspread.model import SpreadPod
 from policies.workloadspread.object_references import ObjectKey
@@ -72,7 +73,9 @@ def test_owners_are_followed_upwards() -> None:
 
 def test_files_are_read_together(tmp_path: Path) -> None:
     documents = {"spread.json": spread_json({"name": "a"}), "node.json": node_json("node-1")}
-    found = load_spread_files([written(tmp_path, *each) for each in documents.items()])
+    found = WorkloadSpreadFiles(
+        read_objects([written(tmp_path, *each) for each in documents.items()])
+    )
     assert set(found.spreads) == {"default/web"}
     assert set(found.grouping_context(found.spread("default/web")).nodes) == {"node-1"}
 

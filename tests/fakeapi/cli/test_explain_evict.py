@@ -94,7 +94,7 @@ def test_help_has_an_example(reprieve: Run) -> None:
 
 
 ERRORS = [
-    ("", "explain evict needs --cluster, --node and --summary, or --scenario"),
+    ("", "explain evict needs --node and --summary, or --scenario"),
     ("--scenario none.json", "none.json: cannot be read: No such file"),
     ("--scenario S", "S[0]: (the object): object missing required field config"),
     ("--cluster C --node nope --summary S", "--node: no node 'nope' in --cluster"),

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from fakeapi import FakeCluster
 from tests.builders import encoded, node_json, pod_json
 from tests.builders.replicas import RECORDED, member_json, replica_set_json
 from tests.builders.workloadspread import spread_json
@@ -202,6 +203,9 @@ ERRORS: list[tuple[str, str]] = [
         "--nodes: no node 'nope' in --cluster",
     ),
     ("explain filter --cluster C --pod C --nodes a", "No such option: --nodes"),
+    ("explain filter --cluster C --server http://x --pod P", "--cluster and --server exclude each"),
+    ("explain filter --kubeconfig none.json --pod P", "kubeconfig none.json: no such file"),
+    ("explain filter --cluster C --pod default/none", "and no pod 'default/none' in --cluster"),
     ("explain filter --cluster C --pod BAD", "resources.requests.cpu: 'lots' is not a quantity"),
     ("explain scaledown --cluster C --delete 1", "Missing option '--replicaset'"),
     ("explain scaledown --cluster C --replicaset a/b", "Missing option '--delete'"),
@@ -222,7 +226,7 @@ ERRORS: list[tuple[str, str]] = [
     ("explain spread --cluster WS --workloadspread default/bad", "default/bad: spec.subsets: "),
     (
         "explain spread --cluster WS --workloadspread default/web --pod WS",
-        "holds 0 pods; expected exactly one",
+        "holds 0 pods and 0 workloads; expected exactly one",
     ),
     (
         "explain spread --cluster WS --workloadspread default/web --operation delete",
@@ -320,3 +324,53 @@ async def test_fakeapi_and_serve_connect_by_kubeconfig(tmp_path: Path, cluster: 
             await get_ready(session, url)
             result = await ask_filter(session, url, "node-1", "node-2")
     assert (result.names, set(result.failed)) == (["node-2"], {"node-1"})
+
+
+class TestLiveCluster:
+    @pytest.mark.parametrize("pod", ["POD", "default/vip", "DEPLOYMENT"])
+    def test_decisions_are_those_on_files(
+        self,
+        pod: str,
+        tmp_path: Path,
+        command_line: Callable[..., int],
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        vip = pod_json("vip", cpu="2", priority=10)
+        objects = [node_json(cpu="2"), pod_json("web", on="node-1", cpu="1", priority=1), vip]
+        spec = {"template": {"metadata": {}, "spec": vip["spec"]}}
+        deployment = {"kind": "Deployment", "metadata": {"name": "vip"}, "spec": spec}
+        files = {
+            "POD": written(tmp_path, "pod.json", vip),
+            "DEPLOYMENT": written(tmp_path, "deployment.json", deployment),
+        }
+        given = ("--pod", files.get(pod, pod), "-o", "json")
+        with FakeCluster.in_thread() as cluster:
+            cluster.load(objects)
+            sources = (
+                ("--server", cluster.url),
+                ("--kubeconfig", str(cluster.kubeconfig_path)),
+                ("--cluster", written(tmp_path, "cluster.json", *objects)),
+            )
+            answers = []
+            for source in sources:
+                assert command_line("explain", "preempt", *source, *given) == 0
+                answers.append(json.loads(capsys.readouterr().out))
+        assert [victim["name"] for victim in answers[0]["victims"]] == ["web"]
+        for answer in answers:
+            for victims in (
+                answer["victims"],
+                *(c["victims"] for c in answer["candidates"].values()),
+            ):
+                for victim in victims:
+                    del victim["uid"]  # a file's pod without a UID gets one from its key
+        assert answers[0] == answers[1] == answers[2]
+
+    def test_a_server_that_does_not_answer_is_one_line(
+        self, tmp_path: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        pod = written(tmp_path, "pod.json", pod_json("vip"))
+        code = command_line("explain", "filter", "--server", "http://127.0.0.1:1", "--pod", pod)
+        out, err = capsys.readouterr()
+        assert (code, out) == (1, "")
+        assert err.startswith("reprieve: GET http://127.0.0.1:1/api: ")
+        assert err.count("\n") == 1

@@ -1,0 +1,70 @@
+"""The cluster of a command: files, or the API server of a kubeconfig or URL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from extender.config.strict_decoding import ConfigError
+from extender.explain.cluster_objects import ClusterObjects, list_objects, read_objects
+from extender.kube.rest.api_errors import ApiError, MalformedError
+from extender.kube.rest.client import Client
+from extender.kube.rest.transport import TransportError
+from extender.terminal.program import log_line
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSource:
+    """The options ``--cluster``, ``--kubeconfig``, ``--context`` and ``--server``.
+
+    Without any, the cluster is that of the default kubeconfig, as for kubectl.
+    """
+
+    files: Sequence[str] = ()
+    kubeconfig: Path | None = None
+    context: str | None = None
+    server: str | None = None
+
+    @property
+    def given(self) -> Sequence[str]:
+        """The options that are given, by name."""
+        options = {
+            "--cluster": bool(self.files),
+            "--kubeconfig": self.kubeconfig is not None,
+            "--context": self.context is not None,
+            "--server": self.server is not None,
+        }
+        return [option for option, is_given in options.items() if is_given]
+
+    def read(self, kinds: Mapping[str, Collection[str]]) -> ClusterObjects:
+        """Return the objects of the files, or those of ``kinds`` in the live cluster.
+
+        Raise ManifestError, ConfigError and ConnectionConfigError. Exit with 1 if the server does
+        not list them.
+        """
+        given = self.given
+        if len(given) > 1 and given != ["--kubeconfig", "--context"]:
+            raise ConfigError(f"{' and '.join(given)} exclude each other")
+        if self.files:
+            return read_objects(self.files)
+        try:
+            found = asyncio.run(self._list(kinds))
+        except (ApiError, MalformedError, TransportError) as error:
+            log_line(" ".join(str(error).split()))
+            raise typer.Exit(1) from None
+        for problem in found.problems:
+            log_line(problem)
+        return found
+
+    async def _list(self, kinds: Mapping[str, Collection[str]]) -> ClusterObjects:
+        from extender.kube.rest.kubeconfig import connect  # imported on use: start-up time
+
+        transport = await connect(self.server, self.kubeconfig, self.context)
+        try:
+            return await list_objects(Client(transport), transport.url, kinds)
+        finally:
+            await transport.close()
