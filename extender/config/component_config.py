@@ -7,7 +7,7 @@ A configuration; every field is optional and has this default::
     pathPrefixes: []          # the verbs are also served below these paths
     bodyLimitMiB: 64
     policy: kube-scheduler    # a built-in policy, or a file by its path from this one
-    search: offered           # or: cluster
+    search: cluster           # or: offered
     upstream: "1.38"          # the kube-scheduler release whose rules to follow
     featureGates: {}          # of that kube-scheduler, by name: {GenericWorkload: true}
     promiseSeconds: 30        # an assumed preemption expires then unless the watch confirms it
@@ -191,7 +191,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
         default=64, name="bodyLimitMiB"
     )
     policy: str = "kube-scheduler"
-    search: Search = Search.OFFERED
+    search: Search = Search.CLUSTER
     upstream: str = NEWEST.name
     feature_gates: dict[str, bool] = {}
     promise_seconds: _Seconds = 30.0

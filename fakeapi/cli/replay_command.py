@@ -97,7 +97,7 @@ def replay_events(
     ] = "",
     search: Annotated[
         Search, typer.Option("--search", help="Candidates of the in-process extender.")
-    ] = Search.OFFERED,
+    ] = Search.CLUSTER,
     scheduler_config: SchedulerConfig = "",
     upstream: UpstreamVersion = "",
     head_start: Annotated[

@@ -51,7 +51,7 @@ class InProcessReprieve:
 
     def __init__(
         self,
-        search: Search = Search.OFFERED,
+        search: Search = Search.CLUSTER,
         release: Release = NEWEST,
         journal: DecisionLog | None = None,
     ) -> None:

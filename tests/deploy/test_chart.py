@@ -106,7 +106,7 @@ def by_name(documents: list[Document]) -> dict[tuple[str, str], Document]:
 
 
 def test_the_checksum_follows_the_configuration_and_the_policy() -> None:
-    search: Document = {"config": {"search": "cluster"}}
+    search: Document = {"config": {"search": "offered"}}
     values: list[Document] = [{}, search, {"policy": {"name": "mine"}}, ISSUER]
     templates = [only("Deployment", rendered(each))["spec"]["template"] for each in values]
     checksums = {each["metadata"]["annotations"]["checksum/config"] for each in templates}

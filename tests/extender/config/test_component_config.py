@@ -28,7 +28,7 @@ def test_every_field_is_optional(tmp_path: Path) -> None:
         path_prefixes=(),
         body_limit_mib=64,
         policy="kube-scheduler",
-        search=Search.OFFERED,
+        search=Search.CLUSTER,
         upstream="1.38",
         promise_seconds=30.0,
     )
@@ -41,7 +41,7 @@ port: 0
 pathPrefixes: [/scheduler, /a/b]
 bodyLimitMiB: 1
 policy: own.yaml
-search: cluster
+search: offered
 upstream: "1.31"
 featureGates: {NodeDeclaredFeatures: false}
 promiseSeconds: 2.5
@@ -53,7 +53,7 @@ schedulerNames: [default-scheduler, batch-scheduler]
         ("/scheduler", "/a/b"),
         1,
         str(tmp_path / "own.yaml"),
-        Search.CLUSTER,
+        Search.OFFERED,
         "1.31",
         {"NodeDeclaredFeatures": False},
         2.5,
