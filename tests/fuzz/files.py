@@ -7,6 +7,7 @@ character for each byte. A command ends with 0, 1 or 2; stderr has one line for 
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import io
 import json
@@ -208,6 +209,7 @@ def _run(arguments: Sequence[str]) -> None:
         code = error.code
     finally:
         sys.argv = before
+        gc.unfreeze()  # a command freezes what it has imported, once in a process of its own
     lines = [line for line in errors.getvalue().splitlines() if not _is_no_error(line)]
     if code not in (0, 1, 2, None) or "Traceback" in errors.getvalue():
         raise FailedError(f"exit code {code}: {errors.getvalue()[-500:]}")
