@@ -157,7 +157,7 @@ class Player:
                 acts += self._planner.plan(event)
             else:
                 self._unserved.append(event)
-        self._world.load(act.document for act in acts)
+        self._world.put_all(act.document for act in acts)
 
     async def _play(self, event: RecordedEvent) -> None:
         """Play an event; if the world does not serve its kind, keep it until the definition."""
@@ -214,7 +214,7 @@ class Player:
         elif self._recorded_namespaces:
             self._world.api.put(document)
         else:
-            self._world.load([document])
+            self._world.put_all([document])
 
     async def _call_webhooks(self, act: Action) -> Document:
         """Return the object to write; call the webhooks for a pod's creation or deletion."""

@@ -22,7 +22,7 @@ from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSIO
 from fakeapi.apiserver.endpoints import Api, IdAndTimeSources
 from fakeapi.apiserver.registry.manifests import export, flatten_lists
 from fakeapi.apiserver.serving.local_transport import LocalTransport
-from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY, Store
+from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY, Document, Store
 from fakeapi.apiserver.testing.management_api import ManagementApi
 from fakeapi.apiserver.testing.object_history import ObjectHistory, find_kind, read_history
 from fakeapi.apiserver.testing.request_log import RequestRecord
@@ -60,12 +60,15 @@ class World:
     component_options: ComponentOptions
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
-        """Store objects (or lists of them) as they are, without admission; return their number.
+        """Store objects (or lists of them) without admission, and return their number.
 
-        The arguments are not modified. Raises StatusError (400, 422) for an invalid object.
+        The arguments are not modified. Raises StatusError (400, 422) with a line for each problem.
         """
-        copies = orjson.loads(orjson.dumps([dict(thing) for thing in objects]))
-        return self.api.load(flatten_lists(copies))
+        return self.api.load(_flat_copies(objects))
+
+    def put_all(self, objects: Iterable[Mapping[str, Any]]) -> int:
+        """Store recorded objects as they are, and return their number; raises StatusError."""
+        return self.api.put_all(_flat_copies(objects))
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
@@ -108,6 +111,10 @@ class World:
         management = ManagementApi(api, clock.now_ns, exchanges=options.scheduler.trace)
         management.faults.copy_progress(self.management.faults)
         return World(api, clock, rng, management, options)
+
+
+def _flat_copies(objects: Iterable[Mapping[str, Any]]) -> Iterable[Document]:
+    return flatten_lists(orjson.loads(orjson.dumps([dict(thing) for thing in objects])))
 
 
 def create_world(

@@ -65,6 +65,7 @@ from fakeapi.apiserver.registry.manifests import (
     holds,
     load_documents,
     put_document,
+    put_documents,
     remove_document,
 )
 from fakeapi.apiserver.registry.request_scope import (
@@ -167,9 +168,22 @@ class Api:
             self._reconcile()
 
     def load(self, documents: Iterable[Document]) -> int:
-        """Store documents as they are, and return their number; raise StatusError (400, 422)."""
+        """Store documents and return their number; custom resources are defaulted and validated.
+
+        Raise StatusError (400, 422) with a line for each problem.
+        """
         try:
             return load_documents(self.registry, self.kinds, documents)
+        finally:
+            self._reconcile()
+
+    def put_all(self, documents: Iterable[Document]) -> int:
+        """Store recorded documents as they are, and return their number.
+
+        Raise StatusError (400, 422) with a line for each problem.
+        """
+        try:
+            return put_documents(self.registry, self.kinds, documents)
         finally:
             self._reconcile()
 

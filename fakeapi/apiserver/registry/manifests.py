@@ -3,7 +3,8 @@
 Objects are stored as they are, status, UID and timestamps included; only their resourceVersion is
 new. An object of the same name is replaced. Either all objects are stored or none: all are checked
 first. Missing namespaces of objects are created. Custom resources may come with their definitions,
-in any order.
+in any order; as in a create, they are pruned, defaulted and validated by their schema. Recorded
+objects were stored before, and are stored again without that.
 
 An export can be loaded into this world or another. Namespaces come first, then other cluster-scoped
 kinds, so other tools can create the objects in this order, too. An object of a kind with several
@@ -12,9 +13,9 @@ served versions is exported once, in the stored version.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -26,7 +27,13 @@ from fakeapi.apiserver.objects.metadata import check_document
 from fakeapi.apiserver.objects.object_names import check_name
 from fakeapi.apiserver.objects.version_conversion import conversion_of, to_stored_version
 from fakeapi.apiserver.registry.generic_registry import Registry, Target
-from fakeapi.apiserver.schema.crds.custom_kinds import kinds_of_definition, with_custom_kinds
+from fakeapi.apiserver.registry.load_problems import LoadProblems
+from fakeapi.apiserver.schema.crds.custom_kinds import (
+    CustomResourceKinds,
+    kinds_of_definition,
+    with_custom_kinds,
+)
+from fakeapi.apiserver.schema.crds.custom_resource_strategy import validate_custom_resource
 from fakeapi.apiserver.schema.crds.definition_status import (
     accept_names,
     establish,
@@ -40,6 +47,10 @@ from fakeapi.apiserver.wire.request_bodies import read_json
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
 
 _DEFAULT_NAMESPACE = "default"
+_FIRST: Final = frozenset((CUSTOM_RESOURCE_DEFINITIONS.resource, NAMESPACES.resource))
+
+Checked = tuple[Target, Document]
+Check = Callable[[ResourceRegistry, Document], Checked]
 
 
 def parse_documents(body: bytes) -> list[Document]:
@@ -81,13 +92,28 @@ def flatten_lists(piece: Any) -> Iterator[Document]:
 def load_documents(
     registry: Registry, kinds: ResourceRegistry, documents: Iterable[Document]
 ) -> int:
-    """Store all documents, and return their number; raise StatusError (400, 422).
+    """Store all documents, definitions and namespaces first, and return their number.
 
-    The documents are changed in place.
+    The documents are changed in place. Raise StatusError (400, 422) with a line for each problem.
     """
     loaded = list(documents)
-    kinds = _kinds_with_definitions(kinds, loaded)
-    checked = [_check(kinds, index, document) for index, document in enumerate(loaded)]
+    checked = _check_all(_kinds_with_definitions(kinds, loaded), loaded, _check_new)
+    return _put_all(registry, sorted(checked, key=lambda each: each[0].kind.resource not in _FIRST))
+
+
+def put_documents(
+    registry: Registry, kinds: ResourceRegistry, documents: Iterable[Document]
+) -> int:
+    """Store documents that were stored before, and return their number.
+
+    The documents are changed in place. Raise StatusError (400, 422) with a line for each problem.
+    """
+    recorded = list(documents)
+    kinds = _kinds_with_definitions(kinds, recorded)
+    return _put_all(registry, _check_all(kinds, recorded, _check))
+
+
+def _put_all(registry: Registry, checked: Sequence[Checked]) -> int:
     for target, document in checked:
         registry.put(target, document)
     for namespace in dict.fromkeys(t.namespace for t, _ in checked if t.kind.namespaced):
@@ -97,7 +123,7 @@ def load_documents(
 
 def put_document(registry: Registry, kinds: ResourceRegistry, document: Document) -> None:
     """Store one document, which is changed in place; raise StatusError (400, 422)."""
-    registry.put(*_check(kinds, 0, document))
+    registry.put(*_check(kinds, document))
 
 
 def holds(registry: Registry, kinds: ResourceRegistry, document: Document) -> bool:
@@ -113,37 +139,42 @@ def remove_document(registry: Registry, kinds: ResourceRegistry, document: Docum
 
     Raise StatusError (400, 422).
     """
-    target, document = _check(kinds, 0, document)
+    target, document = _check(kinds, document)
     entry = registry.store.get(target.kind, target.key)
     if entry is not None:
         registry.store.delete(target.kind, target.key, document, entry.version)
 
 
 def _kinds_with_definitions(
-    kinds: ResourceRegistry, documents: Iterable[Document]
+    kinds: ResourceRegistry, documents: Sequence[Document]
 ) -> ResourceRegistry:
     """Return the kinds, extended by those of the definitions among the documents.
 
     Raise StatusError (400, 422).
     """
-    resources = []
-    for document in documents:
+    resources, problems = [], LoadProblems()
+    for index, document in enumerate(documents):
         own = document.get("kind"), document.get("apiVersion")
-        if own != (CUSTOM_RESOURCE_DEFINITIONS.kind, CUSTOM_RESOURCE_DEFINITIONS.api_version):
-            continue
-        try:
-            read_document(CUSTOM_RESOURCE_DEFINITIONS, document)
-        except StructDecodeError as error:
-            raise bad_request(f"a definition cannot be read: {error}") from None
-        check_document(CUSTOM_RESOURCE_DEFINITIONS, document)
-        apply_defaults(CUSTOM_RESOURCE_DEFINITIONS, document)
-        record_stored_version(document)
-        validate_object(CUSTOM_RESOURCE_DEFINITIONS, document)
-        coming = deepcopy(document)
-        accept_names(coming, (), "")
-        establish(coming, "")
-        resources.append(kinds_of_definition(coming))
+        if own == (CUSTOM_RESOURCE_DEFINITIONS.kind, CUSTOM_RESOURCE_DEFINITIONS.api_version):
+            with problems.of(index, document):
+                resources.append(_kinds_of_new_definition(document))
+    problems.raise_if_any()
     return with_custom_kinds(kinds, [resource for resource in resources if resource is not None])
+
+
+def _kinds_of_new_definition(document: Document) -> CustomResourceKinds | None:
+    try:
+        read_document(CUSTOM_RESOURCE_DEFINITIONS, document)
+    except StructDecodeError as error:
+        raise bad_request(f"a definition cannot be read: {error}") from None
+    check_document(CUSTOM_RESOURCE_DEFINITIONS, document)
+    apply_defaults(CUSTOM_RESOURCE_DEFINITIONS, document)
+    record_stored_version(document)
+    validate_object(CUSTOM_RESOURCE_DEFINITIONS, document)
+    coming = deepcopy(document)
+    accept_names(coming, (), "")
+    establish(coming, "")
+    return kinds_of_definition(coming)
 
 
 def ensure_namespace(registry: Registry, name: str) -> None:
@@ -152,12 +183,24 @@ def ensure_namespace(registry: Registry, name: str) -> None:
         registry.create(Target(NAMESPACES), {"metadata": {"name": name}})
 
 
-def _check(kinds: ResourceRegistry, index: int, document: Document) -> tuple[Target, Document]:
+def _check_all(
+    kinds: ResourceRegistry, documents: Sequence[Document], check: Check
+) -> list[Checked]:
+    checked, problems = [], LoadProblems()
+    for index, document in enumerate(documents):
+        with problems.of(index, document):
+            checked.append(check(kinds, document))
+    problems.raise_if_any()
+    return checked
+
+
+def _check(kinds: ResourceRegistry, document: Document) -> Checked:
     api_version, kind_name = str(document.get("apiVersion")), str(document.get("kind"))
     kind = kinds.of(api_version, kind_name)
     if kind is None:
         raise bad_request(
-            f"document {index}: no kind {kind_name!r} in version {api_version!r} is served here"
+            f"no kind {kind_name!r} in version {api_version!r} is served here; "
+            "expected a built-in kind, or its CustomResourceDefinition as well"
         )
     kind, document = to_stored_version(kinds, kind, document)
     metadata = check_document(kind, document)
@@ -166,12 +209,25 @@ def _check(kinds: ResourceRegistry, index: int, document: Document) -> tuple[Tar
     try:
         read_client_entries(metadata.get("managedFields") or ())
     except ValueError as error:
-        raise bad_request(f"document {index}: metadata.managedFields: {error}") from None
+        raise bad_request(f"metadata.managedFields: {error}") from None
     if not kind.namespaced:
         return Target(kind, "", metadata["name"]), document
     namespace = metadata["namespace"] = metadata.get("namespace") or _DEFAULT_NAMESPACE
     check_name(NAMESPACES, {"metadata": {"name": namespace}})
     return Target(kind, namespace, metadata["name"]), document
+
+
+def _check_new(kinds: ResourceRegistry, document: Document) -> Checked:
+    """Check an object; prune, default and validate a custom resource."""
+    target, document = _check(kinds, document)
+    if target.kind.custom is not None:
+        try:
+            read_document(target.kind, document)
+        except StructDecodeError as error:
+            raise bad_request(str(error)) from None
+        apply_defaults(target.kind, document)
+        validate_custom_resource(target.kind, target.kind.custom, document)
+    return target, document
 
 
 def export(store: Store, kinds: ResourceRegistry) -> list[Document]:
