@@ -40,8 +40,8 @@ from policies.kubernetes.duration import parse_duration
 if TYPE_CHECKING:
     from extender.recording.files import Recording
     from fakeapi.replay.report import Report
+    from fakeapi.testing.cluster import Cluster
     from fakeapi.testing.extenders import InProcessReprieve
-    from fakeapi.testing.fake_cluster import Cluster
 
 EXAMPLE: Final = "replay events.jsonl.gz --run replicaset"
 MAX_SPEED: Final = "max"

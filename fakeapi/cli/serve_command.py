@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-import orjson
 import typer
 
 from extender.config.strict_decoding import ConfigError
 from extender.controllers.process.controller_manager import UnknownComponentError
-from extender.kube.decoders.manifests import ManifestError, read_manifests
+from extender.kube.decoders.manifests import ManifestError
 from extender.secure_serving.open_files import MANY_FILES, raise_open_file_limit
 from extender.secure_serving.pem import MissingExtraError
 from extender.terminal.command_line import FeatureGatesOption, stop_signal
@@ -125,7 +124,9 @@ def serve_fakeapi(
     load: Annotated[
         list[str] | None,
         typer.Option(
-            "--load", metavar="FILE", help="Objects to create at startup; may be repeated."
+            "--load",
+            metavar="FILE",
+            help="Objects to load at startup (or a glob); may be repeated.",
         ),
     ] = None,
     kubeconfig_out: KubeconfigOut = None,
@@ -234,13 +235,11 @@ async def _serve(
 ) -> None:
     raise_open_file_limit(MANY_FILES)
     log_loop_errors()
-    objects = [(file, read_manifests(file)) for file in files]
     cluster = create()
-    for file, manifests in objects:
-        try:
-            cluster.load(orjson.loads(manifest.raw) for manifest in manifests)
-        except StatusError as error:
-            raise ManifestError(f"{file}: {error}") from None
+    try:
+        cluster.load(files)
+    except StatusError as error:
+        raise ManifestError(error.message) from None
     if faults:
         _plan_faults(cluster, faults)
     async with AsyncExitStack() as stack:

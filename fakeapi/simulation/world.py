@@ -22,7 +22,7 @@ from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSIO
 from fakeapi.apiserver.endpoints import Api, IdAndTimeSources
 from fakeapi.apiserver.registry.manifests import export, flatten_lists
 from fakeapi.apiserver.serving.local_transport import LocalTransport
-from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY, Document, Store
+from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY, Store
 from fakeapi.apiserver.testing.management_api import ManagementApi
 from fakeapi.apiserver.testing.object_history import ObjectHistory, find_kind, read_history
 from fakeapi.apiserver.testing.request_log import RequestRecord
@@ -59,16 +59,13 @@ class World:
     management: ManagementApi
     component_options: ComponentOptions
 
-    def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
-        """Store objects (or lists of them) without admission, and return their number.
+    def put_all(self, objects: Iterable[Mapping[str, Any]]) -> int:
+        """Store recorded objects (or lists of them) as they are, and return their number.
 
         The arguments are not modified. Raises StatusError (400, 422) with a line for each problem.
         """
-        return self.api.load(_flat_copies(objects))
-
-    def put_all(self, objects: Iterable[Mapping[str, Any]]) -> int:
-        """Store recorded objects as they are, and return their number; raises StatusError."""
-        return self.api.put_all(_flat_copies(objects))
+        copies = orjson.loads(orjson.dumps([dict(thing) for thing in objects]))
+        return self.api.put_all(flatten_lists(copies))
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
@@ -89,7 +86,7 @@ class World:
         return LocalTransport(self.api, self.clock, self.rng, agent=agent)
 
     def export(self) -> list[dict[str, Any]]:
-        """Return all objects as manifests that :meth:`load` accepts."""
+        """Return all objects as manifests that a cluster can load."""
         return export(self.api.store, self.api.kinds)
 
     def fork(self, snapshot: str = "", clock: Clock | None = None) -> World:
@@ -111,10 +108,6 @@ class World:
         management = ManagementApi(api, clock.now_ns, exchanges=options.scheduler.trace)
         management.faults.copy_progress(self.management.faults)
         return World(api, clock, rng, management, options)
-
-
-def _flat_copies(objects: Iterable[Mapping[str, Any]]) -> Iterable[Document]:
-    return flatten_lists(orjson.loads(orjson.dumps([dict(thing) for thing in objects])))
 
 
 def create_world(

@@ -37,7 +37,7 @@ from extender.server.http_handlers import handle_verb
 from extender.server.service import Service, VerbCall
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.controlplane.scheduler.configuration import Call, ExtenderWait, Reply
-from fakeapi.testing.fake_cluster import Cluster
+from fakeapi.testing.cluster import Cluster
 from policies.kubernetes.releases import NEWEST, Release
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.vectorized import VectorizedEngine

@@ -2,27 +2,28 @@
 
     async with FakeCluster() as cluster:
         cluster.load([node, pod])
+        await cluster.wait_for("pod", "web", "Ready")
         kubectl = {"KUBECONFIG": str(cluster.kubeconfig_path)}
 
-    with FakeCluster.in_thread() as cluster:       # for code that blocks the loop
+    with FakeCluster() as cluster:                 # the same in a thread, with plain calls
     with FakeCluster.as_process() as cluster:      # for code that must not share an interpreter
     async with VirtualCluster() as cluster:        # no sockets, on a virtual clock
 
-Every form starts in milliseconds, leaves nothing behind, supports load, snapshot, restore, fork and
-reset, and returns the history of objects. ``run`` names the control-plane components that run
-(:mod:`fakeapi.controlplane.components`); the default is garbage collection and namespace deletion.
+Every form leaves nothing behind, and has load, export, snapshot, restore, fork, reset, clock,
+faults, history, requests, and get, list, apply, delete and wait_for of objects. ``run`` names the
+control-plane components that run (:mod:`fakeapi.controlplane.components`); the default is garbage
+collection, namespace deletion and quotas.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from extender.controllers.process.controller_manager import ControllerManager
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.client import Client
@@ -30,15 +31,11 @@ from extender.kube.rest.clock import Clock
 from extender.kube.rest.http_transport import AiohttpTransport
 from fakeapi.apiserver.auth.authentication import ANONYMOUS_USER
 from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
-from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.registry.system_objects import ServerAddress, system_objects
 from fakeapi.apiserver.serving.client_access import ClientAccess, create_tls
 from fakeapi.apiserver.serving.http_server import Server, ServerOptions
-from fakeapi.apiserver.serving.local_transport import LocalTransport
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY
-from fakeapi.apiserver.testing.object_history import ObjectHistory
-from fakeapi.apiserver.testing.request_log import RequestRecord
 from fakeapi.apiserver.webhooks.calls import WebhookFunction
 from fakeapi.apiserver.wire.http_messages import User
 from fakeapi.controlplane.components import (
@@ -52,124 +49,14 @@ from fakeapi.controlplane.scheduler.configuration import (
     ConfigurationSource,
     ExtenderFunction,
     ExtenderWait,
-    SchedulerOptions,
 )
 from fakeapi.simulation.background_tasks import BackgroundTasks, restore_system_objects
 from fakeapi.simulation.world import ComponentOptions, World, create_world
-from fakeapi.testing.faults import FaultControl
+from fakeapi.testing.cluster import Cluster
 from fakeapi.testing.process_cluster import ProcessCluster
 from fakeapi.testing.threaded_cluster import ThreadedCluster
+from fakeapi.testing.users import UserAccess, user_access
 from policies.workloadspread.quirks import quirks_of_mode
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from extender.recording.files import Recording, RecordingFile
-    from fakeapi.replay.report import Report
-
-
-class Cluster:
-    """A world with a control plane; subclasses define how clients connect to it."""
-
-    client: Client
-    """A client with the administrator's credentials; set once the cluster has been entered."""
-
-    def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
-        self.world = world
-        self._run = run
-        self._background_tasks = BackgroundTasks(world, run, certificate)
-        self._stack = AsyncExitStack()
-
-    async def __aexit__(self, *_error: object) -> None:
-        await self._stack.aclose()
-
-    @property
-    def control_plane(self) -> ControllerManager:
-        """The components of the control plane by name; each can be started, paused and stepped."""
-        return self._background_tasks.control_plane
-
-    @property
-    def api(self) -> Api:
-        """The API as a pure function, without server or transport."""
-        return self.world.api
-
-    @property
-    def faults(self) -> FaultControl:
-        """Fault injection between clients and the API; inactive until a plan is started."""
-        return FaultControl(self.world.management.faults.ask)
-
-    @property
-    def scheduler(self) -> SchedulerOptions:
-        """The scheduler's options; ``trace`` holds its calls to extenders and their answers."""
-        return self.world.component_options.scheduler
-
-    @property
-    def requests(self) -> Sequence[RequestRecord]:
-        """The most recent requests, oldest first."""
-        return self.world.requests
-
-    def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
-        """Store objects (or lists of them) as they are, without admission; return their number.
-
-        The arguments are not modified. Raises StatusError (400, 422) for an invalid object.
-        """
-        return self.world.load(objects)
-
-    def export(self) -> list[dict[str, Any]]:
-        """Return all objects as manifests that :meth:`load` accepts."""
-        return self.world.export()
-
-    def snapshot(self, name: str = "") -> str:
-        """Save the current state under ``name`` (or a generated name) and return the name."""
-        return self.world.management.snapshots.save(name)
-
-    def restore(self, name: str) -> None:
-        """Restore a snapshot's objects; every watch expires. Raises StatusError (404)."""
-        self.world.management.snapshots.restore(name)
-
-    def reset(self) -> None:
-        """Delete all objects and the history; every watch expires."""
-        self.world.api.reset()
-
-    def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
-        """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
-        return self.world.history(kind, namespace, name)
-
-    def record(self, path: str | Path) -> AbstractContextManager[RecordingFile]:
-        """Record all writes into a file until the block ends; raises RecordingError."""
-        from fakeapi.simulation.store_recorder import record_world  # imported on use: start-up time
-
-        return record_world(self.world, str(path))
-
-    async def replay(
-        self,
-        recording: str | Path | Recording,
-        head_start: float = 0.0,
-        before: Callable[[], Awaitable[None]] | None = None,
-    ) -> Report:
-        """Play a recording into this cluster with the running components attached, and compare.
-
-        The recorded resources start as they were listed. A paused clock is advanced by the length
-        of the recording and the time that the attached components need afterwards (at least one
-        second); a running clock plays the recording at the clock's speed. Watchers have
-        ``head_start`` seconds to read the initial state; then ``before`` is awaited. See
-        docs/record-replay.md. Raises RecordingError, ReplayError, UnsupportedComponentError, and
-        TypeError if the cluster was created with a ``clock`` of another type.
-        """
-        from extender.recording.files import Recording, read_recording  # on use: start-up time
-        from fakeapi.replay.player import Player, replay
-
-        clock = self.world.clock
-        if not isinstance(clock, VirtualClock):
-            raise TypeError(f"the cluster was created with a clock of another type: {clock!r}")
-        if not isinstance(recording, Recording):
-            recording = read_recording(str(recording))
-        player = Player(self.world, recording, self._run)
-        return await replay(player, clock, head_start, before)
-
-    def local_transport(self, agent: str = "") -> LocalTransport:
-        """Return a transport to the API without sockets; ``agent`` is its User-Agent."""
-        return self.world.transport(agent)
 
 
 class ServedCluster(Cluster):
@@ -225,6 +112,11 @@ class ServedCluster(Cluster):
         if not isinstance(clock, VirtualClock):
             raise TypeError(f"the cluster was created with a clock of another type: {clock!r}")
         return clock
+
+    def add_user(self, name: str, groups: Sequence[str] = ()) -> UserAccess:
+        """Add a user, and return the token and a kubeconfig; raises ValueError without TLS."""
+        issue = self.world.management.add_user
+        return user_access(self.kubeconfig_path, name, lambda: issue(name, groups))
 
     @property
     def address(self) -> str:
@@ -331,6 +223,14 @@ class FakeCluster(ServedCluster):
         access = ClientAccess(create_tls(host) if tls else None, token, tokens or {}, anonymous)
         super().__init__(world, parse_run(run), access, host, port)
         self.bootstraps = bootstrap
+        self._thread = ThreadedCluster[ServedCluster](lambda: self)
+
+    def __enter__(self) -> ThreadedCluster[ServedCluster]:
+        """Run this cluster in a thread, and return it with plain calls."""
+        return self._thread.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.__exit__(*error)
 
     @staticmethod
     def in_thread(**options: Any) -> ThreadedCluster[ServedCluster]:

@@ -116,7 +116,7 @@ class FaultControl:
     def plan(self, *faults: Fault, seed: int | None = None) -> None:
         """Start a plan in place of any other; without ``seed`` the cluster's own seed is used.
 
-        Raises PlanError (a cluster in another process: ProcessError) for an invalid rule.
+        Raises PlanError for an invalid rule.
         """
         document: dict[str, Any] = {"faults": [each.document() for each in faults]}
         self.send("POST", document if seed is None else {"seed": seed, **document})

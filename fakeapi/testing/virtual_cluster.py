@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Self
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final, Self
 
 from extender.kube.rest.client import Client
 from fakeapi.apiserver.serving.virtual_clock import START_NS, VirtualClock
@@ -18,8 +20,10 @@ from fakeapi.controlplane.components import (
 from fakeapi.controlplane.kubelet.scripts import ScriptSource
 from fakeapi.controlplane.scheduler.configuration import ConfigurationSource, ExtenderFunction
 from fakeapi.simulation.world import ComponentOptions, World, create_world
-from fakeapi.testing.fake_cluster import Cluster
+from fakeapi.testing.cluster import Cluster
 from policies.workloadspread.quirks import quirks_of_mode
+
+_SERVED: Final = ("add_user", "kubeconfig_path", "server", "url", "write_kubeconfig")
 
 
 class SocketlessCluster(Cluster):
@@ -35,6 +39,33 @@ class SocketlessCluster(Cluster):
         self.client = Client(transport)
         self._stack.push_async_callback(transport.close)
         return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Explain what only a cluster with a socket has."""
+            if name in _SERVED:
+                raise AttributeError(
+                    f"{name}: a virtual cluster has no socket; use `async with FakeCluster()`"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @asynccontextmanager
+    async def _deadline(self, seconds: float) -> AsyncIterator[None]:
+        """Raise TimeoutError in the block after ``seconds`` of the clock.
+
+        A paused clock jumps while the block waits.
+        """
+        async with AsyncExitStack() as stack:
+            if not self.clock.factor:
+                await stack.enter_async_context(self.clock.jumping())
+            deadline = await stack.enter_async_context(asyncio.timeout(None))
+            timer = asyncio.create_task(self.clock.sleep(seconds))
+            stack.callback(timer.cancel)
+            timer.add_done_callback(
+                lambda done: None if done.cancelled() else deadline.reschedule(0.0)
+            )
+            yield
 
     def fork(self, snapshot: str = "") -> SocketlessCluster:
         """Return a new cluster, not yet entered, with the state of a snapshot or the current one.

@@ -78,8 +78,23 @@ _Loader.yaml_implicit_resolvers = {
 
 def read_manifests(path: str) -> list[Manifest]:
     """List the objects of a file, including the items of Lists. Raise ManifestError."""
+    return _manifests(read_documents(path))
+
+
+def parse_manifests(text: bytes, name: str) -> list[Manifest]:
+    """List the objects of a text; ``name`` is its name in errors. Raise ManifestError."""
+    return _manifests(_named_documents(text, name))
+
+
+def read_documents(path: str) -> list[Document]:
+    """List the documents of a file, of any kind or of none. Raise ManifestError."""
+    name = "standard input" if path == "-" else path
+    return _named_documents(_contents(path, name), name)
+
+
+def _manifests(documents: Iterable[Document]) -> list[Manifest]:
     found: list[Manifest] = []
-    for document in read_documents(path):
+    for document in documents:
         try:
             found.extend(_objects(document.raw, document.source, None))
         except RecursionError:
@@ -87,11 +102,9 @@ def read_manifests(path: str) -> list[Manifest]:
     return found
 
 
-def read_documents(path: str) -> list[Document]:
-    """List the documents of a file, of any kind or of none. Raise ManifestError."""
-    name = "standard input" if path == "-" else path
+def _named_documents(data: bytes, name: str) -> list[Document]:
     try:
-        documents = enumerate(_documents(_contents(path, name), name))
+        documents = enumerate(_documents(data, name))
         return [Document(raw, f"{name}[{index}]") for index, raw in documents]
     except RecursionError:
         raise ManifestError(f"{name}: nested too deeply") from None

@@ -25,6 +25,9 @@ from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.wire.http_messages import User
 
+NEVER: Final = "9999-12-31T23:59:59Z"
+"""The expiry of a token that is valid as long as the server runs."""
+
 _LEEWAY_SECONDS: Final = 60
 
 

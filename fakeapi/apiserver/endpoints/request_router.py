@@ -178,10 +178,7 @@ class Api:
             self._reconcile()
 
     def put_all(self, documents: Iterable[Document]) -> int:
-        """Store recorded documents as they are, and return their number.
-
-        Raise StatusError (400, 422) with a line for each problem.
-        """
+        """Store recorded documents as they are, and return their number; raise StatusError."""
         try:
             return put_documents(self.registry, self.kinds, documents)
         finally:

@@ -104,21 +104,7 @@ class ClientAccess:
 
     def write_kubeconfig(self, path: Path, url: str) -> Path:
         """Write the administrator's kubeconfig (in JSON, which is YAML)."""
-        content = orjson.dumps(self._kubeconfig(url), option=orjson.OPT_INDENT_2) + b"\n"
-        if path.exists() and not path.is_file():  # a FIFO or a device, which cannot be replaced
-            path.write_bytes(content)
-            return path
-        target = path.resolve()
-        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            partial = Path(file.name)  # readable by its owner only
-            try:
-                file.write(content)
-                file.flush()
-                partial.replace(target)
-            except OSError:
-                partial.unlink()
-                raise
-        return path
+        return _write_kubeconfig(path, self._kubeconfig(url))
 
     def _kubeconfig(self, url: str) -> dict[str, Any]:
         cluster: dict[str, Any] = {"server": url}
@@ -140,6 +126,39 @@ class ClientAccess:
             "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME}}],
             "current-context": _NAME,
         }
+
+
+def copy_kubeconfig(source: Path, target: Path, *, server: str = "", token: str = "") -> Path:
+    """Write a kubeconfig that :class:`ClientAccess` wrote, with another server or user.
+
+    Raise ValueError for a token if the server has no TLS: kubectl and client-go would not send it.
+    """
+    document = orjson.loads(source.read_bytes())
+    cluster, user = document["clusters"][0]["cluster"], document["users"][0]
+    if token:
+        if "certificate-authority-data" not in cluster:
+            raise ValueError("clients send tokens over TLS only; expected a cluster with tls=True")
+        user["user"] = {"token": token}
+    cluster["server"] = server or cluster["server"]
+    return _write_kubeconfig(target, document)
+
+
+def _write_kubeconfig(path: Path, document: dict[str, Any]) -> Path:
+    content = orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
+    if path.exists() and not path.is_file():  # a FIFO or a device, which cannot be replaced
+        path.write_bytes(content)
+        return path
+    target = path.resolve()
+    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+        partial = Path(file.name)  # readable by its owner only
+        try:
+            file.write(content)
+            file.flush()
+            partial.replace(target)
+        except OSError:
+            partial.unlink()
+            raise
+    return path
 
 
 def create_tls(host: str) -> Tls:

@@ -74,6 +74,7 @@ from fakeapi.apiserver.testing.management_api import (
     parse_clock_request,
     requested_fork,
 )
+from fakeapi.apiserver.testing.object_requests import OBJECTS_PATH, object_request
 from fakeapi.apiserver.testing.request_log import RequestRecord
 from fakeapi.apiserver.webhooks.client import CallDispatcher, WebhookConnections
 from fakeapi.apiserver.wire.errors import (
@@ -235,6 +236,9 @@ class Server:
     async def _answer(self, request: Request) -> DeliveredResponse:
         if not request.path.startswith(PREFIX):
             return await self._fault_delivery.deliver(request, self._handle)
+        if request.path == OBJECTS_PATH:
+            found = await self._handle(object_request(self._api.kinds, request))
+            return DeliveredResponse(found, found.status if isinstance(found, Response) else 200)
         answer = await self._manage(request)
         return DeliveredResponse(answer, answer.status)
 

@@ -1,7 +1,7 @@
 """The management API below ``/_fakeapi/``: functions that a real API server does not have.
 
 POST reset         remove all objects; versions continue, and every watch expires
-POST load          store objects as they are (see :mod:`fakeapi.apiserver.registry.manifests`)
+POST load          store objects without admission (:mod:`fakeapi.apiserver.registry.manifests`)
 POST compact       drop the history up to now, or up to ``?resourceVersion=N``
 POST snapshot      save the present state as ``?name=N`` or as a new name, which is returned
 POST restore/NAME  restore the objects of a snapshot; versions continue, and every watch expires
@@ -19,6 +19,8 @@ POST faults        start a fault plan (see :mod:`fakeapi.apiserver.testing.fault
                    replaces any other
 GET  faults        the fault plan, and how often each fault was injected
 DELETE faults      end the fault plan, and return what GET returns
+POST users         issue a token to the user of the body: {"name": "alice", "groups": ["devs"]}
+GET, PATCH, DELETE objects   see :mod:`fakeapi.apiserver.testing.object_requests`
 GET  scheduler/trace     the scheduler's calls of extenders, their replies, and the results
 DELETE scheduler/trace   clear the trace, and return what GET returns
 
@@ -28,12 +30,15 @@ next to nothing, and a snapshot holds only what has changed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final, Protocol
 
 import orjson
 
+from fakeapi.apiserver.auth.authentication import AUTHENTICATED_GROUP
+from fakeapi.apiserver.auth.service_account_tokens import NEVER, TokenRecord
 from fakeapi.apiserver.endpoints.request_router import Api
 from fakeapi.apiserver.registry.manifests import encode_export, parse_documents
 from fakeapi.apiserver.store.object_store import Store
@@ -42,7 +47,8 @@ from fakeapi.apiserver.testing.object_history import find_kind, read_history
 from fakeapi.apiserver.testing.request_log import RequestLog
 from fakeapi.apiserver.watch.watch_cursor import encode_event
 from fakeapi.apiserver.wire.errors import StatusError, bad_request, method_not_allowed
-from fakeapi.apiserver.wire.http_messages import TEXT, Request, Response
+from fakeapi.apiserver.wire.http_messages import TEXT, Request, Response, User
+from fakeapi.apiserver.wire.request_bodies import read_json
 from fakeapi.apiserver.wire.request_options import parse_version
 
 
@@ -129,6 +135,7 @@ class ManagementApi:
             "export": ("GET", self._export),
             "history": ("GET", self._history),
             "requests": ("GET", self._requests),
+            "users": ("POST", self._users),
         }
 
     def handle(self, request: Request) -> Response:
@@ -174,6 +181,19 @@ class ManagementApi:
         version = parse_version(request.query.get("resourceVersion", ""))
         self._api.store.compact(int(version or self._api.store.version))
         return self._version()
+
+    def add_user(self, name: str, groups: Iterable[str] = ()) -> str:
+        """Return a token of a user, which never expires; another call replaces the groups."""
+        token = sha256(name.encode()).hexdigest()
+        user = User(name, groups=(*groups, AUTHENTICATED_GROUP))
+        self._api.tokens.add(token, TokenRecord(user, NEVER))
+        return token
+
+    def _users(self, request: Request) -> Response:
+        match read_json(request.body):
+            case {"name": str(name), "groups": [*groups]} if name:
+                return _json_response({"token": self.add_user(name, map(str, groups))})
+        raise bad_request('users: expected {"name": "NAME", "groups": ["GROUP"]}')
 
     def describe(self, url: str) -> Response:
         """Return the URL that this world is served at, and its version."""

@@ -85,11 +85,12 @@ class ObjectHistory(Sequence[ObjectChange]):
 def find_kind(kinds: ResourceRegistry, resource: str) -> ResourceInfo:
     """Return the kind that kubectl would find for a word; raise StatusError (400).
 
-    Kind, plural, singular and short names are accepted, and ``plural.group`` for ambiguous ones.
+    Kind, plural, singular and short names are accepted, also with the group (``deployments.apps``).
     """
-    low = resource.lower()
+    word, _, group = resource.lower().partition(".")
     for kind in kinds.all:
-        if low in (kind.resource, kind.plural, kind.singular, kind.kind.lower(), *kind.short_names):
+        names = (kind.plural, kind.singular, kind.kind.lower(), *kind.short_names)
+        if word in names and group in ("", kind.group):
             return kind
     raise bad_request(f"no kind {resource!r} is served here")
 

@@ -19,7 +19,7 @@ from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock, SystemClock
 from extender.kube.rest.resources import PODS
 from fakeapi import FakeCluster, VirtualCluster
-from fakeapi.testing.fake_cluster import Cluster
+from fakeapi.testing.cluster import Cluster
 from fakeapi.testing.faults import Fault, fault
 from tests.fakeapi.clients.kubectl import Kubectl, kubectl_for
 from tests.fakeapi.clients.test_real_clients import Cache, labelled_pod, name_and_version

@@ -89,8 +89,8 @@ def test_a_process_serves_its_forks() -> None:
         cluster.load([A])
         cluster.snapshot("before")
         cluster.load([B])
-        assert listed(cluster.fork("before")) == ["a"]
-        assert listed(cluster.fork()) == ["a", "b"]
+        assert listed(cluster.fork("before").url) == ["a"]
+        assert listed(cluster.fork().url) == ["a", "b"]
 
 
 def test_an_error_in_the_thread_is_raised_in_the_caller() -> None:
