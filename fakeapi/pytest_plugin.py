@@ -8,16 +8,24 @@
         ...
 
 ``fake_cluster``          a new cluster for each test
+``fake_cluster_session``  one cluster for all tests of a process, in a thread; override the fixture
+                          ``fake_cluster_session_options`` to set its options
 ``fake_cluster_factory``  creates any number of clusters with the options of ``FakeCluster``; an
                           async test awaits the call
 ``virtual_cluster``       no sockets, and a clock that the test advances (async tests only)
 
-Async tests need pytest-asyncio, in either mode; without it clusters run in threads.
+A marker sets the options of ``fake_cluster`` and ``virtual_cluster``. With ``kubeconfig=True``, or
+the ini option ``fake_cluster_kubeconfig``, the environment variable KUBECONFIG names the cluster:
+
+    @pytest.mark.fake_cluster(run="all", kubeconfig=True)
+
+Async tests need pytest-asyncio, in either mode; without it clusters run in threads. With
+pytest-xdist each worker has its own clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
@@ -36,6 +44,13 @@ AnyCluster: TypeAlias = "FakeCluster | ThreadedCluster[Any]"
 AsyncFactory: TypeAlias = "Callable[..., Awaitable[FakeCluster]]"
 Factory: TypeAlias = "Callable[..., ThreadedCluster[Any]]"
 
+_MARKER: Final = "fake_cluster"
+_KUBECONFIG_OPTION: Final = "fake_cluster_kubeconfig"
+_MARKER_HELP: Final = (
+    "fake_cluster(kubeconfig=False, **options): set options of the fixtures fake_cluster and "
+    "virtual_cluster, and whether KUBECONFIG names the cluster."
+)
+
 HAS_PYTEST_ASYNCIO: Final = find_spec("pytest_asyncio") is not None
 
 if HAS_PYTEST_ASYNCIO:
@@ -51,15 +66,26 @@ if HAS_PYTEST_ASYNCIO:
             yield create
 
     @async_fixture
-    async def _fake_cluster_on_loop() -> AsyncIterator[FakeCluster]:
-        async with fakeapi.FakeCluster() as cluster:
+    async def _fake_cluster_on_loop(request: pytest.FixtureRequest) -> AsyncIterator[FakeCluster]:
+        async with fakeapi.FakeCluster(**_marked_options(request)) as cluster:
             yield cluster
 
     @async_fixture
-    async def virtual_cluster() -> AsyncIterator[VirtualCluster]:
+    async def virtual_cluster(request: pytest.FixtureRequest) -> AsyncIterator[VirtualCluster]:
         """A cluster without sockets, on a clock that the test advances."""
-        async with fakeapi.VirtualCluster() as cluster:
+        async with fakeapi.VirtualCluster(**_marked_options(request)) as cluster:
             yield cluster
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the ini option."""
+    text = "Set KUBECONFIG to the cluster of the fixtures fake_cluster and fake_cluster_session."
+    parser.addini(_KUBECONFIG_OPTION, text, type="bool", default=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line("markers", _MARKER_HELP)
 
 
 @pytest.fixture
@@ -73,8 +99,8 @@ def _fake_cluster_factory_in_thread() -> Iterator[Factory]:
 
 
 @pytest.fixture
-def _fake_cluster_in_thread() -> Iterator[ThreadedCluster[Any]]:
-    with fakeapi.FakeCluster.in_thread() as cluster:
+def _fake_cluster_in_thread(request: pytest.FixtureRequest) -> Iterator[ThreadedCluster[Any]]:
+    with fakeapi.FakeCluster.in_thread(**_marked_options(request)) as cluster:
         yield cluster
 
 
@@ -82,7 +108,30 @@ def _fake_cluster_in_thread() -> Iterator[ThreadedCluster[Any]]:
 def fake_cluster(request: pytest.FixtureRequest) -> AnyCluster:
     """Return a new cluster: on the test's event loop, or in a thread for a synchronous test."""
     cluster: AnyCluster = request.getfixturevalue(f"_fake_cluster_{_fixture_suffix(request)}")
+    if _sets_kubeconfig(request):
+        environment: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+        environment.setenv("KUBECONFIG", str(cluster.kubeconfig_path))
     return cluster
+
+
+@pytest.fixture(scope="session")
+def fake_cluster_session_options() -> Mapping[str, Any]:
+    """Return the options of the session's cluster; override it to set some."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def fake_cluster_session(
+    request: pytest.FixtureRequest, fake_cluster_session_options: Mapping[str, Any]
+) -> Iterator[ThreadedCluster[Any]]:
+    """Run a cluster in a thread for all tests of this process; its objects stay until a reset."""
+    with (
+        fakeapi.FakeCluster.in_thread(**fake_cluster_session_options) as cluster,
+        pytest.MonkeyPatch.context() as environment,
+    ):
+        if request.config.getini(_KUBECONFIG_OPTION):
+            environment.setenv("KUBECONFIG", str(cluster.kubeconfig_path))
+        yield cluster
 
 
 @pytest.fixture
@@ -98,3 +147,15 @@ def _fixture_suffix(request: pytest.FixtureRequest) -> str:
     return (
         "on_loop" if HAS_PYTEST_ASYNCIO and iscoroutinefunction(request.function) else "in_thread"
     )
+
+
+def _marked_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    marker = request.node.get_closest_marker(_MARKER)
+    options = marker.kwargs if marker else {}
+    return {name: value for name, value in options.items() if name != "kubeconfig"}
+
+
+def _sets_kubeconfig(request: pytest.FixtureRequest) -> bool:
+    marker = request.node.get_closest_marker(_MARKER)
+    by_default = request.config.getini(_KUBECONFIG_OPTION)
+    return bool(marker.kwargs.get("kubeconfig", by_default) if marker else by_default)

@@ -18,6 +18,7 @@ NODE = '{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}'
 
 TESTS = f"""
 import asyncio
+import os
 import urllib.request
 
 import pytest
@@ -81,18 +82,88 @@ async def test_on_a_clock_that_stands_still(virtual_cluster):
     virtual_cluster.load([NODE])
     assert len((await virtual_cluster.client.list(NODES, bytes)).items) == 1
     await task
+
+
+@pytest.mark.asyncio
+@pytest.mark.fake_cluster(run="podgc", kubeconfig=True)
+async def test_options_on_the_loop(fake_cluster):
+    assert os.environ["KUBECONFIG"] == str(fake_cluster.kubeconfig_path)
+    assert fake_cluster.control_plane["podgc"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.fake_cluster(run="podgc")
+async def test_options_without_sockets(virtual_cluster):
+    assert virtual_cluster.control_plane["podgc"]
+
+
+@pytest.mark.fake_cluster(run="podgc", kubeconfig=True)
+def test_options_in_a_thread(fake_cluster):
+    assert os.environ["KUBECONFIG"] == str(fake_cluster.kubeconfig_path)
+    assert fake_cluster.call(lambda cluster: cluster.control_plane["podgc"])
+
+
+def test_the_environment_is_restored(fake_cluster):
+    assert "KUBECONFIG" not in os.environ
+
+
+def test_the_session_begins(fake_cluster_session):
+    fake_cluster_session.load(NODE)
+
+
+@pytest.mark.asyncio
+async def test_the_session_continues(fake_cluster_session, fake_cluster):
+    assert len(fake_cluster_session.list("nodes")) == 1
+    assert await fake_cluster.list("nodes") == []
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "strict"])
-def test_every_fixture_works_in_every_mode(pytester: pytest.Pytester, mode: str) -> None:
+def test_every_fixture_works_in_every_mode(
+    pytester: pytest.Pytester, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
     pytester.makeini(CONFIGURATION.format(mode=mode, root=pytester._request.config.rootpath))
     pytester.makepyfile("from extender.kube.rest.resources import NODES\n" + TESTS)
-    pytester.runpytest_inprocess("-W", "error").assert_outcomes(passed=7)
+    pytester.runpytest_inprocess("-W", "error").assert_outcomes(passed=13)
 
 
 def test_sync_tests_need_no_asyncio_plugin(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\naddopts = -p fakeapi.pytest_plugin -p no:asyncio")
     pytester.makepyfile("def test_it(fake_cluster):\n    assert fake_cluster.url")
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
+
+
+INI = """
+[pytest]
+addopts = -p fakeapi.pytest_plugin -p no:asyncio --strict-markers
+fake_cluster_kubeconfig = true
+"""
+WITH_INI = """
+import os
+
+import pytest
+
+@pytest.fixture(scope="session")
+def fake_cluster_session_options():
+    return {"run": "podgc"}
+
+def test_the_session(fake_cluster_session):
+    assert os.environ["KUBECONFIG"] == str(fake_cluster_session.kubeconfig_path)
+    assert fake_cluster_session.call(lambda cluster: cluster.control_plane["podgc"])
+
+def test_a_cluster_of_its_own(fake_cluster_session, fake_cluster):
+    assert os.environ["KUBECONFIG"] == str(fake_cluster.kubeconfig_path)
+
+@pytest.mark.fake_cluster(kubeconfig=False)
+def test_the_marker_takes_precedence(fake_cluster_session, fake_cluster):
+    assert os.environ["KUBECONFIG"] == str(fake_cluster_session.kubeconfig_path)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["one", "xdist"])
+def test_an_ini_option_sets_kubeconfig(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    pytester.makeini(INI)
+    pytester.makepyfile(WITH_INI)
+    pytester.runpytest_subprocess(*workers).assert_outcomes(passed=3)
