@@ -39,8 +39,9 @@ from fakeapi.testing.object_sources import Model, ObjectSources, read_objects, s
 from fakeapi.testing.object_waits import Goal, ObjectWait
 from fakeapi.testing.users import UserAccess, user_access
 
-_IN_PROCESS: Final = ("api", "client", "control_plane", "local_transport", "record", "replay")
-_MORE_IN_PROCESS: Final = ("scheduler", "world")
+_ON_LOOP: Final = frozenset(
+    ("api", "client", "control_plane", "local_transport", "record", "replay", "scheduler", "world")
+)
 
 
 class RemoteCluster:
@@ -59,8 +60,8 @@ class RemoteCluster:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Explain what only a cluster in this process has."""
-            if name in _IN_PROCESS + _MORE_IN_PROCESS:
+            """Explain what only a cluster on the test's event loop has."""
+            if name in _ON_LOOP:
                 raise AttributeError(
                     f"{name}: only clusters on the test's event loop have it; "
                     "use `async with FakeCluster()`"
