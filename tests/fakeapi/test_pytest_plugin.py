@@ -163,7 +163,10 @@ def test_the_marker_takes_precedence(fake_cluster_session, fake_cluster):
 
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["one", "xdist"])
-def test_an_ini_option_sets_kubeconfig(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_an_ini_option_sets_kubeconfig(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(pytester._request.config.rootpath))
     pytester.makeini(INI)
     pytester.makepyfile(WITH_INI)
     pytester.runpytest_subprocess(*workers).assert_outcomes(passed=3)
