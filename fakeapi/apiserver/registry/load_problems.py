@@ -5,9 +5,6 @@ document 3: Widget default/one: spec.size: Invalid value: 0: spec.size in body s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import StatusError
 
@@ -19,15 +16,11 @@ class LoadProblems:
         self._errors: list[StatusError] = []
         self._lines: list[str] = []
 
-    @contextmanager
-    def of(self, index: int, document: Document) -> Iterator[None]:
-        """Collect the StatusError that the block raises about a document."""
-        try:
-            yield
-        except StatusError as error:
-            self._errors.append(error)
-            where = f"document {index}: {_display_name(document)}"
-            self._lines += [f"{where}{text}" for text in _texts(error)]
+    def add(self, index: int, document: Document, error: StatusError) -> None:
+        """Add the error about a document."""
+        self._errors.append(error)
+        where = f"document {index}: {_display_name(document)}"
+        self._lines += [f"{where}{text}" for text in _texts(error)]
 
     def raise_if_any(self) -> None:
         """Raise StatusError with a line for each problem; the code is that of the first one."""

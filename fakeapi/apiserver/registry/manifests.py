@@ -156,8 +156,10 @@ def _kinds_with_definitions(
     for index, document in enumerate(documents):
         own = document.get("kind"), document.get("apiVersion")
         if own == (CUSTOM_RESOURCE_DEFINITIONS.kind, CUSTOM_RESOURCE_DEFINITIONS.api_version):
-            with problems.of(index, document):
+            try:
                 resources.append(_kinds_of_new_definition(document))
+            except StatusError as error:
+                problems.add(index, document, error)
     problems.raise_if_any()
     return with_custom_kinds(kinds, [resource for resource in resources if resource is not None])
 
@@ -188,8 +190,10 @@ def _check_all(
 ) -> list[Checked]:
     checked, problems = [], LoadProblems()
     for index, document in enumerate(documents):
-        with problems.of(index, document):
+        try:
             checked.append(check(kinds, document))
+        except StatusError as error:
+            problems.add(index, document, error)
     problems.raise_if_any()
     return checked
 
