@@ -33,6 +33,22 @@ first = asyncio.run(start())
 print(first, statistics.median(asyncio.run(start()) for _ in range(15)))
 """
 
+_FIXTURES = """
+import statistics, time
+begun = time.perf_counter()
+from fakeapi import FakeCluster
+
+def start_and_stop():
+    begun = time.perf_counter()
+    with FakeCluster.in_thread():
+        pass
+    return time.perf_counter() - begun
+
+start_and_stop()
+first = time.perf_counter() - begun
+print(first, statistics.median(start_and_stop() for _ in range(15)))
+"""
+
 
 def measure() -> dict[str, Figure]:
     """Run every benchmark."""
@@ -69,16 +85,24 @@ def _start() -> dict[str, Figure]:
     with reprieve("fakeapi", "--port", "0") as server:
         ready = server.started_in
         idle = server.resident_bytes() / _MIB
-    answer = subprocess.run(
-        [sys.executable, "-c", _IN_PROCESS], capture_output=True, text=True, check=True
-    )
-    first, median = map(float, answer.stdout.split())
+    (first, median), (fixture, further) = _run(_IN_PROCESS), _run(_FIXTURES)
     return {
         "ready": Figure("exec to ready", f"{ready:.2f} s", ready),
         "ready-first": Figure("in-process, the first after import", f"{first * 1e3:.0f} ms", first),
         "ready-next": Figure("in-process, each further one", f"{median * 1e3:.1f} ms", median),
+        "fixture-first": Figure("the first fixture, with imports", f"{fixture:.2f} s", fixture),
+        "fixture-next": Figure("each further fixture", f"{further * 1e3:.1f} ms", further),
         "idle-memory": untimed("idle memory", f"{idle:.0f} MiB", idle),
     }
+
+
+def _run(script: str) -> tuple[float, float]:
+    """Return the two times that a script prints."""
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    first, further = map(float, answer.stdout.split())
+    return first, further
 
 
 def _everyday() -> dict[str, Figure]:

@@ -85,12 +85,13 @@ class ObjectHistory(Sequence[ObjectChange]):
 def find_kind(kinds: ResourceRegistry, resource: str) -> ResourceInfo:
     """Return the kind that kubectl would find for a word; raise StatusError (400).
 
-    Kind, plural, singular and short names are accepted, also with the group (``deployments.apps``).
+    Kind, plural, singular and short names are accepted, also with the group, or with version and
+    group (``deployments.apps``, ``deployments.v1.apps``).
     """
     word, _, group = resource.lower().partition(".")
     for kind in kinds.all:
         names = (kind.plural, kind.singular, kind.kind.lower(), *kind.short_names)
-        if word in names and group in ("", kind.group):
+        if word in names and group in ("", kind.group, f"{kind.version}.{kind.group}"):
             return kind
     raise bad_request(f"no kind {resource!r} is served here")
 

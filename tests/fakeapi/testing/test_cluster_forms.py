@@ -73,6 +73,7 @@ KINDS = {
     "Deployment": "Deployment",
     "deploy": "Deployment",
     "deployments.apps": "Deployment",
+    "deployment.v1.apps": "Deployment",
     "Widget": "Widget",
     "widgets.example.com": "Widget",
     "cm": "ConfigMap",

@@ -17,6 +17,7 @@ from extender.kube.decoders.manifests import ManifestError
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.apiserver.endpoints import StatusError
 from fakeapi.testing.object_sources import manifest_of, read_objects
+from fakeapi.testing.process_cluster import ProcessCluster
 from tests.builders import manifest
 from tests.builders.definitions import INTEGER, definition
 
@@ -132,3 +133,12 @@ def test_problems_name_the_file_in_every_form(create: Any, tmp_path: Path) -> No
     assert str(raised.value).startswith(
         f"{path}[0]: Widget default/one: no kind 'Widget' in version 'v1'"
     )
+
+
+def test_a_process_loads_definitions_and_objects_from_files_in_any_order(tmp_path: Path) -> None:
+    crd, widgets = tmp_path / "crd.json", tmp_path / "widgets.json"
+    crd.write_bytes(orjson.dumps(definition(spec={"size": {**INTEGER, "default": 3}})))
+    widget = {**manifest("Widget", "one"), "apiVersion": "example.com/v1", "spec": {}}
+    widgets.write_bytes(orjson.dumps(widget))
+    with ProcessCluster(("--load", f"{tmp_path}/w*.json", "--load", str(crd))) as cluster:
+        assert cluster.get("Widget", "one")["spec"] == {"size": 3}
