@@ -18,7 +18,7 @@ from fakeapi.controlplane.scheduler.configuration import SchedulerOptions
 from fakeapi.simulation.background_tasks import BackgroundTasks
 from fakeapi.simulation.world import World
 from fakeapi.testing.faults import FaultControl
-from fakeapi.testing.object_methods import ObjectMethods
+from fakeapi.testing.local_objects import LocalObjects
 from fakeapi.testing.object_sources import ObjectSources, read_objects, sources_in_errors
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fakeapi.replay.report import Report
 
 
-class Cluster(ObjectMethods):
+class Cluster(LocalObjects):
     """A world with a control plane; subclasses define how clients connect to it."""
 
     client: Client

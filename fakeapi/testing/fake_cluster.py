@@ -32,7 +32,12 @@ from extender.kube.rest.http_transport import AiohttpTransport
 from fakeapi.apiserver.auth.authentication import ANONYMOUS_USER
 from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
 from fakeapi.apiserver.registry.system_objects import ServerAddress, system_objects
-from fakeapi.apiserver.serving.client_access import ClientAccess, create_tls
+from fakeapi.apiserver.serving.client_access import (
+    ClientAccess,
+    UserAccess,
+    create_tls,
+    user_access,
+)
 from fakeapi.apiserver.serving.http_server import Server, ServerOptions
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY
@@ -55,7 +60,6 @@ from fakeapi.simulation.world import ComponentOptions, World, create_world
 from fakeapi.testing.cluster import Cluster
 from fakeapi.testing.process_cluster import ProcessCluster
 from fakeapi.testing.threaded_cluster import ThreadedCluster
-from fakeapi.testing.users import UserAccess, user_access
 from policies.workloadspread.quirks import quirks_of_mode
 
 

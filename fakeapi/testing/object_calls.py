@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,63 +14,53 @@ from fakeapi.testing.object_sources import Model, manifest_of
 
 FIELD_MANAGER: Final = "fakeapi-test"
 _APPLY: Final = "application/apply-patch+yaml"
+_FROM_PRESENT_STATE: Final = {
+    "watch": "true",
+    "sendInitialEvents": "true",
+    "resourceVersionMatch": "NotOlderThan",
+    "allowWatchBookmarks": "true",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectCall:
-    """A request in the words of :mod:`fakeapi.apiserver.testing.object_requests`."""
+    """A request in the words of :mod:`fakeapi.apiserver.testing.object_requests`.
+
+    ``result`` returns the result of a call from the decoded answer.
+    """
 
     method: str
     query: Mapping[str, str]
     body: bytes = b""
     content_type: str = ""
+    result: Callable[[Any], Any] = lambda answer: answer
 
 
-def get_call(kind: str, name: str, namespace: str) -> ObjectCall:
-    """Return the request for an object."""
-    return ObjectCall("GET", _place(kind, namespace, name))
-
-
-def list_call(kind: str, namespace: str, label_selector: str) -> ObjectCall:
-    """Return the request for the objects of a kind."""
-    selector = {"labelSelector": label_selector} if label_selector else {}
-    return ObjectCall("GET", {**_place(kind, namespace), **selector})
+def words(**values: str) -> Mapping[str, str]:
+    """Return a query without its empty values."""
+    return {name: value for name, value in values.items() if value}
 
 
 def apply_call(thing: Mapping[str, Any] | Model) -> ObjectCall:
     """Return the request for a server-side apply that takes over all fields."""
     document = manifest_of(thing)
     metadata = document.get("metadata") or {}
-    place = _place(
-        document.get("kind", ""), metadata.get("namespace", ""), metadata.get("name", "")
+    query = words(
+        apiVersion=document.get("apiVersion", ""),
+        kind=document.get("kind", ""),
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        fieldManager=FIELD_MANAGER,
+        force="true",
     )
-    options = {"fieldManager": FIELD_MANAGER, "force": "true"}
-    query = {**place, "apiVersion": document.get("apiVersion", ""), **options}
     return ObjectCall("PATCH", query, orjson.dumps(document), _APPLY)
-
-
-def delete_call(
-    kind: str, name: str, namespace: str, grace_period_seconds: int | None
-) -> ObjectCall:
-    """Return the request that deletes an object."""
-    grace = (
-        {} if grace_period_seconds is None else {"gracePeriodSeconds": str(grace_period_seconds)}
-    )
-    return ObjectCall("DELETE", {**_place(kind, namespace, name), **grace})
 
 
 def watch_call(kind: str, name: str, namespace: str) -> ObjectCall:
     """Return the request that watches one object, beginning with its present state."""
+    own = {"kind": kind, "namespace": namespace or "default"}
     return ObjectCall(
-        "GET",
-        {
-            **_place(kind, namespace or "default"),
-            "watch": "true",
-            "fieldSelector": f"metadata.name={name}",
-            "sendInitialEvents": "true",
-            "resourceVersionMatch": "NotOlderThan",
-            "allowWatchBookmarks": "true",
-        },
+        "GET", {**own, "fieldSelector": f"metadata.name={name}", **_FROM_PRESENT_STATE}
     )
 
 
@@ -87,13 +77,5 @@ def decode_answer(status: int, body: bytes) -> Any:
 
 def items_of(listing: Document) -> list[Document]:
     """Return the items of a list, with kind and apiVersion."""
-    header = {
-        "apiVersion": listing["apiVersion"],
-        "kind": listing["kind"].removesuffix("List"),
-    }
-    return [{**header, **item} for item in listing["items"]]
-
-
-def _place(kind: str, namespace: str = "", name: str = "") -> dict[str, str]:
-    words = {"kind": kind, "namespace": namespace, "name": name}
-    return {word: value for word, value in words.items() if value}
+    kind = {"apiVersion": listing["apiVersion"], "kind": listing["kind"].removesuffix("List")}
+    return [{**kind, **item} for item in listing["items"]]

@@ -1,70 +1,63 @@
-"""The objects of a cluster in this process: read, apply, delete, and wait for a state."""
+"""The methods of every form of a cluster about objects."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
 
-from extender.kube.rest import transport as kube
-from fakeapi.apiserver.store.object_store import Document
-from fakeapi.apiserver.testing.object_requests import OBJECTS_PATH, object_request
-from fakeapi.apiserver.wire.http_messages import Request
-from fakeapi.simulation.world import World
-from fakeapi.testing.object_calls import (
-    FIELD_MANAGER,
-    ObjectCall,
-    apply_call,
-    decode_answer,
-    delete_call,
-    get_call,
-    items_of,
-    list_call,
-    watch_call,
-)
+from fakeapi.testing.object_calls import ObjectCall, apply_call, items_of, watch_call, words
 from fakeapi.testing.object_sources import Model
 from fakeapi.testing.object_waits import Goal, ObjectWait
 
+One = TypeVar("One")
+Many = TypeVar("Many")
+Nothing = TypeVar("Nothing")
 
-class ObjectMethods:
-    """Methods about the objects of a world; no fault affects them, and no log shows them."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+class ObjectMethods(Generic[One, Many, Nothing]):
+    """Reads, applies, deletes, and waits for objects; no fault affects it, and no log shows it.
 
-    async def get(self, kind: str, name: str, namespace: str = "") -> Document:
+    The results are ``One`` object, ``Many`` and ``Nothing``: plain values, or to be awaited.
+    """
+
+    def _perform(self, call: ObjectCall) -> Any:
+        raise NotImplementedError
+
+    def _wait(self, call: ObjectCall, wait: ObjectWait, seconds: float) -> Any:
+        raise NotImplementedError
+
+    def get(self, kind: str, name: str, namespace: str = "") -> One:
         """Return an object of the kind (``pods``, ``po``, ``Pod``, ``deployments.apps``).
 
         Without ``namespace`` it is in ``default``. Raises StatusError (404).
         """
-        return await self._send(get_call(kind, name, namespace))
+        query = words(kind=kind, name=name, namespace=namespace)
+        found: One = self._perform(ObjectCall("GET", query))
+        return found
 
-    async def list(
-        self, kind: str, namespace: str = "", label_selector: str = ""
-    ) -> Sequence[Document]:
+    def list(self, kind: str, namespace: str = "", label_selector: str = "") -> Many:
         """Return the objects of a kind, of one namespace or of all; raises StatusError."""
-        return items_of(await self._send(list_call(kind, namespace, label_selector)))
+        query = words(kind=kind, namespace=namespace, labelSelector=label_selector)
+        found: Many = self._perform(ObjectCall("GET", query, result=items_of))
+        return found
 
-    async def apply(self, thing: Mapping[str, Any] | Model) -> Document:
+    def apply(self, thing: Mapping[str, Any] | Model) -> One:
         """Create or change an object by server-side apply, and return it; raises StatusError."""
-        return await self._send(apply_call(thing))
+        applied: One = self._perform(apply_call(thing))
+        return applied
 
-    async def delete(
+    def delete(
         self, kind: str, name: str, namespace: str = "", grace_period_seconds: int | None = None
-    ) -> None:
+    ) -> Nothing:
         """Delete an object; raises StatusError (404)."""
-        await self._send(delete_call(kind, name, namespace, grace_period_seconds))
+        grace = "" if grace_period_seconds is None else str(grace_period_seconds)
+        query = words(kind=kind, name=name, namespace=namespace, gracePeriodSeconds=grace)
+        deleted: Nothing = self._perform(ObjectCall("DELETE", query, result=lambda _: None))
+        return deleted
 
-    async def wait_for(
-        self,
-        kind: str,
-        name: str,
-        goal: Goal,
-        namespace: str = "",
-        timeout: float = 10.0,  # noqa: ASYNC109 - the error after it has the object's state
-    ) -> Document:
+    def wait_for(
+        self, kind: str, name: str, goal: Goal, namespace: str = "", timeout: float = 10.0
+    ) -> One:
         """Watch an object until it reaches a state, and return it.
 
         ``goal`` is a condition (``Ready``, ``condition=Ready=False``, ``create``, ``delete``,
@@ -72,41 +65,5 @@ class ObjectMethods:
         seconds. Raises WaitTimeoutError with the object's last state, StatusError, ValueError.
         """
         wait = ObjectWait(goal, f"{kind} {name}")
-        try:
-            async with self._deadline(timeout):
-                while not await self._watch(watch_call(kind, name, namespace), wait):
-                    wait.restart()
-        except TimeoutError:
-            raise wait.error(timeout) from None
-        return wait.last
-
-    @asynccontextmanager
-    async def _deadline(self, seconds: float) -> AsyncIterator[None]:
-        """Raise TimeoutError in the block after ``seconds``."""
-        async with asyncio.timeout(seconds):
-            yield
-
-    async def _watch(self, call: ObjectCall, wait: ObjectWait) -> bool:
-        """Return whether the object reached the state before the watch ended."""
-        transport = self.world.internal_transport(FIELD_MANAGER)
-        async with transport.stream(self._request(call)) as stream:
-            if stream.status >= 400:
-                decode_answer(stream.status, await stream.read())
-            async for line in stream:
-                if wait.feed(line):
-                    return True
-        return False
-
-    async def _send(self, call: ObjectCall) -> Document:
-        transport = self.world.internal_transport(FIELD_MANAGER)
-        answer = await transport.request(self._request(call))
-        document: Document = decode_answer(answer.status, answer.body)
-        return document
-
-    def _request(self, call: ObjectCall) -> kube.Request:
-        words = Request(call.method, OBJECTS_PATH, call.query)
-        request = object_request(self.world.api.kinds, words)
-        query = tuple(request.query.items())
-        return kube.Request(
-            call.method, quote(request.path), query, call.body or None, call.content_type
-        )
+        reached: One = self._wait(watch_call(kind, name, namespace), wait, timeout)
+        return reached

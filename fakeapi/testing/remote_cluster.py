@@ -6,7 +6,7 @@ returns when it is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -16,7 +16,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import orjson
 
-from fakeapi.apiserver.serving.client_access import copy_kubeconfig, read_admin_credentials
+from fakeapi.apiserver.serving.client_access import (
+    UserAccess,
+    copy_kubeconfig,
+    read_admin_credentials,
+    user_access,
+)
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.apiserver.testing.management_api import PREFIX
@@ -25,26 +30,17 @@ from fakeapi.apiserver.testing.object_requests import OBJECTS_PATH
 from fakeapi.apiserver.testing.request_log import RequestRecord
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.testing.faults import FaultControl
-from fakeapi.testing.object_calls import (
-    ObjectCall,
-    apply_call,
-    decode_answer,
-    delete_call,
-    get_call,
-    items_of,
-    list_call,
-    watch_call,
-)
-from fakeapi.testing.object_sources import Model, ObjectSources, read_objects, sources_in_errors
-from fakeapi.testing.object_waits import Goal, ObjectWait
-from fakeapi.testing.users import UserAccess, user_access
+from fakeapi.testing.object_calls import ObjectCall, decode_answer, words
+from fakeapi.testing.object_methods import ObjectMethods
+from fakeapi.testing.object_sources import ObjectSources, read_objects, sources_in_errors
+from fakeapi.testing.object_waits import ObjectWait
 
 _ON_LOOP: Final = frozenset(
     ("api", "client", "control_plane", "local_transport", "record", "replay", "scheduler", "world")
 )
 
 
-class RemoteCluster:
+class RemoteCluster(ObjectMethods[Document, Sequence[Document], None]):
     """A cluster at a URL, with the administrator's kubeconfig."""
 
     def __init__(self, url: str = "", kubeconfig_path: Path = Path()) -> None:
@@ -137,53 +133,21 @@ class RemoteCluster:
         """Add a user, and return the token and a kubeconfig; raises ValueError without TLS."""
         return user_access(self.kubeconfig_path, name, lambda: self._new_token(name, groups))
 
-    def get(self, kind: str, name: str, namespace: str = "") -> Document:
-        """Return an object of the kind (``pods``, ``po``, ``Pod``, ``deployments.apps``).
+    def manage(self, method: str, action: str, body: bytes = b"", **query: str) -> Any:
+        """Call the management API, and return the decoded answer; raises StatusError."""
+        return self._send(PREFIX + action, ObjectCall(method, words(**query), body))
 
-        Without ``namespace`` it is in ``default``. Raises StatusError (404).
-        """
-        return self._call(get_call(kind, name, namespace))
+    def _perform(self, call: ObjectCall) -> Any:
+        return call.result(self._send(OBJECTS_PATH, call))
 
-    def list(self, kind: str, namespace: str = "", label_selector: str = "") -> Sequence[Document]:
-        """Return the objects of a kind, of one namespace or of all; raises StatusError."""
-        return items_of(self._call(list_call(kind, namespace, label_selector)))
-
-    def apply(self, thing: Mapping[str, Any] | Model) -> Document:
-        """Create or change an object by server-side apply, and return it; raises StatusError."""
-        return self._call(apply_call(thing))
-
-    def delete(
-        self, kind: str, name: str, namespace: str = "", grace_period_seconds: int | None = None
-    ) -> None:
-        """Delete an object; raises StatusError (404)."""
-        self._call(delete_call(kind, name, namespace, grace_period_seconds))
-
-    def wait_for(
-        self, kind: str, name: str, goal: Goal, namespace: str = "", timeout: float = 10.0
-    ) -> Document:
-        """Watch an object until it reaches a state, and return it.
-
-        ``goal`` is a condition (``Ready``, ``condition=Ready=False``, ``create``, ``delete``,
-        ``jsonpath={.status.phase}=Running``) or a function of the object. ``timeout`` is in
-        seconds. Raises WaitTimeoutError with the object's last state, StatusError, ValueError.
-        """
-        wait, call = ObjectWait(goal, f"{kind} {name}"), watch_call(kind, name, namespace)
-        deadline = monotonic() + timeout
+    def _wait(self, call: ObjectCall, wait: ObjectWait, seconds: float) -> Document:
+        deadline = monotonic() + seconds
         try:
             while not self._watch(call, wait, deadline):
                 wait.restart()
         except TimeoutError:
-            raise wait.error(timeout) from None
+            raise wait.error(seconds) from None
         return wait.last
-
-    def manage(self, method: str, action: str, body: bytes = b"", **query: str) -> Any:
-        """Call the management API, and return the decoded answer; raises StatusError."""
-        words = {name: value for name, value in query.items() if value}
-        return self._send(PREFIX + action, ObjectCall(method, words, body))
-
-    def _call(self, call: ObjectCall) -> Document:
-        answer: Document = self._send(OBJECTS_PATH, call)
-        return answer
 
     def _send(self, path: str, call: ObjectCall) -> Any:
         with self._answer(path, call) as (_, answer):

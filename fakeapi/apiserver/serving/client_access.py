@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import orjson
 
@@ -141,6 +142,25 @@ def copy_kubeconfig(source: Path, target: Path, *, server: str = "", token: str 
         user["user"] = {"token": token}
     cluster["server"] = server or cluster["server"]
     return _write_kubeconfig(target, document)
+
+
+@dataclass(frozen=True, slots=True)
+class UserAccess:
+    """A user's bearer token, and the kubeconfig with it."""
+
+    name: str
+    token: str
+    kubeconfig_path: Path
+
+
+def user_access(admin: Path, name: str, issue: Callable[[], str]) -> UserAccess:
+    """Return the access of a user, beside the administrator's kubeconfig.
+
+    ``issue`` returns the user's token. Raise ValueError if the server has no TLS.
+    """
+    path = admin.with_name(f"kubeconfig-{quote(name, safe='')}")
+    token = issue()
+    return UserAccess(name, token, copy_kubeconfig(admin, path, token=token))
 
 
 def _write_kubeconfig(path: Path, document: dict[str, Any]) -> Path:

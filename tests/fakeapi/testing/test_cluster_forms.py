@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.apiserver.endpoints import StatusError
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.faults import fault
+from fakeapi.testing.cluster import Cluster
 from fakeapi.testing.object_waits import WaitTimeoutError
 from tests.builders import manifest, pod_json
 from tests.builders.definitions import INTEGER, definition
@@ -54,9 +55,9 @@ async def result(value: Any) -> Any:
 
 def started(method: Callable[..., Any], *arguments: Any, **options: Any) -> Awaitable[Any]:
     """Start a call that waits, and return its task."""
-    if iscoroutinefunction(method):
-        return asyncio.create_task(method(*arguments, **options))
-    return asyncio.create_task(asyncio.to_thread(partial(method, *arguments, **options)))
+    call = partial(method, *arguments, **options)
+    on_loop = isinstance(method.__self__, Cluster)  # type: ignore[attr-defined]
+    return asyncio.ensure_future(call() if on_loop else asyncio.to_thread(call))
 
 
 @pytest.fixture(params=CREATE)
