@@ -36,7 +36,7 @@ class ObjectCall:
     result: Callable[[Any], Any] = lambda answer: answer
 
 
-def words(**values: str) -> Mapping[str, str]:
+def non_empty(**values: str) -> Mapping[str, str]:
     """Return a query without its empty values."""
     return {name: value for name, value in values.items() if value}
 
@@ -45,7 +45,7 @@ def apply_call(thing: Mapping[str, Any] | Model) -> ObjectCall:
     """Return the request for a server-side apply that takes over all fields."""
     document = manifest_of(thing)
     metadata = document.get("metadata") or {}
-    query = words(
+    query = non_empty(
         apiVersion=document.get("apiVersion", ""),
         kind=document.get("kind", ""),
         namespace=metadata.get("namespace", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
-from fakeapi.testing.object_calls import ObjectCall, apply_call, items_of, watch_call, words
+from fakeapi.testing.object_calls import ObjectCall, apply_call, items_of, non_empty, watch_call
 from fakeapi.testing.object_sources import Model
 from fakeapi.testing.object_waits import Goal, ObjectWait
 
@@ -31,13 +31,13 @@ class ObjectMethods(Generic[One, Many, Nothing]):
 
         Without ``namespace`` it is in ``default``. Raises StatusError (404).
         """
-        query = words(kind=kind, name=name, namespace=namespace)
+        query = non_empty(kind=kind, name=name, namespace=namespace)
         found: One = self._perform(ObjectCall("GET", query))
         return found
 
     def list(self, kind: str, namespace: str = "", label_selector: str = "") -> Many:
         """Return the objects of a kind, of one namespace or of all; raises StatusError."""
-        query = words(kind=kind, namespace=namespace, labelSelector=label_selector)
+        query = non_empty(kind=kind, namespace=namespace, labelSelector=label_selector)
         found: Many = self._perform(ObjectCall("GET", query, result=items_of))
         return found
 
@@ -51,7 +51,7 @@ class ObjectMethods(Generic[One, Many, Nothing]):
     ) -> Nothing:
         """Delete an object; raises StatusError (404)."""
         grace = "" if grace_period_seconds is None else str(grace_period_seconds)
-        query = words(kind=kind, name=name, namespace=namespace, gracePeriodSeconds=grace)
+        query = non_empty(kind=kind, name=name, namespace=namespace, gracePeriodSeconds=grace)
         deleted: Nothing = self._perform(ObjectCall("DELETE", query, result=lambda _: None))
         return deleted
 

@@ -30,7 +30,7 @@ from fakeapi.apiserver.testing.object_requests import OBJECTS_PATH
 from fakeapi.apiserver.testing.request_log import RequestRecord
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.testing.faults import FaultControl
-from fakeapi.testing.object_calls import ObjectCall, decode_answer, words
+from fakeapi.testing.object_calls import ObjectCall, decode_answer, non_empty
 from fakeapi.testing.object_methods import ObjectMethods
 from fakeapi.testing.object_sources import ObjectSources, read_objects, sources_in_errors
 from fakeapi.testing.object_waits import ObjectWait
@@ -135,7 +135,7 @@ class RemoteCluster(ObjectMethods[Document, Sequence[Document], None]):
 
     def manage(self, method: str, action: str, body: bytes = b"", **query: str) -> Any:
         """Call the management API, and return the decoded answer; raises StatusError."""
-        return self._send(PREFIX + action, ObjectCall(method, words(**query), body))
+        return self._send(PREFIX + action, ObjectCall(method, non_empty(**query), body))
 
     def _perform(self, call: ObjectCall) -> Any:
         return call.result(self._send(OBJECTS_PATH, call))
