@@ -12,7 +12,11 @@ from typing import Annotated, Final
 
 import typer
 
-from extender.cli.config_validation import load_serving_config, log_gate_warnings
+from extender.cli.config_validation import (
+    load_serving_config,
+    log_engine_warning,
+    log_gate_warnings,
+)
 from extender.config.component_config import Config
 from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import SystemClock
@@ -91,6 +95,8 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
         if embedded is not None and settings.tls is not None:
             raise ConfigError("--embedded serves plain HTTP; expected no tls")
+        if embedded is None:
+            log_engine_warning()
         require_open_files(settings.limits.connections)
         asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
 

@@ -11,8 +11,13 @@ import structlog
 from extender.protocol.verb_context import AnswerContext, VerbResult
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import PreemptionDecision
-from policies.preemption.filtering.status import Code, FilterDecision, Reason, Rejection
-from policies.preemption.vectorized.status import RejectionsByNode
+from policies.preemption.filtering.status import (
+    Code,
+    CountedRejections,
+    FilterDecision,
+    Reason,
+    Rejection,
+)
 
 ReasonCounts = Counter[Reason]
 
@@ -64,7 +69,7 @@ def _preemption_fields(decision: PreemptionDecision, answer: VerbResult) -> dict
 
 def count_reasons(rejected: Mapping[str, Rejection]) -> ReasonCounts:
     """Return the count of each reason; NO_VICTIM_NEEDED is counted without the node's name."""
-    if isinstance(rejected, RejectionsByNode):
+    if isinstance(rejected, CountedRejections):
         return rejected.count_reasons()
     return Counter(
         Reason(reason.code) if reason.code is Code.NO_VICTIM_NEEDED else reason

@@ -15,20 +15,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
-
-import numpy as np
+from typing import ClassVar, Final
 
 LEVELS: Final = 4
 """The number of levels that are counted apart."""
 
-_SLICE_BYTES: Final = 2**18
-_QUOTE: Final = ord('"')
-_IGNORED: Final = bytes(set(range(256)) - set(b'"{}[],'))
+_COMMA: Final = ord(",")
+_OPENING: Final = frozenset(b"{[")
+_IGNORED: Final = bytes(set(range(256)) - set(b"{}[],"))
+_STRING: Final = re.compile(rb'"[^"]*"')
 _ESCAPE: Final = re.compile(rb"\\[\x00-\xff]")
-_STEP: Final = np.zeros(256, np.int8)
-_STEP[list(b"{[")] = 1
-_STEP[list(b"}]")] = -1
 
 
 class ValueCounter:
@@ -37,25 +33,38 @@ class ValueCounter:
     ``levels`` are the numbers of values at level 0, 1, …, and of those below ``LEVELS`` together.
     """
 
+    SLICE_BYTES: ClassVar[int] = 2**14
+    """The size of a slice that takes about a millisecond."""
+
     def __init__(self) -> None:
-        self.levels = np.zeros(LEVELS + 2, np.int64)
+        self.levels = [0] * (LEVELS + 2)
         self._level = 0
         self._in_string = False
         self._escapes_next = False
 
     def add(self, text: bytes) -> None:
         """Count the values of the next slice."""
-        signs = np.frombuffer(self._without_escapes(text).translate(None, _IGNORED), np.uint8)
-        if not len(signs):
-            return
-        quotes = signs == _QUOTE
-        in_string = (np.cumsum(quotes, dtype=np.uint8) + self._in_string) & 1
-        self._in_string = bool(in_string[-1])
-        steps = _STEP[signs[(in_string == 0) & ~quotes]]
-        levels = np.cumsum(steps, dtype=np.int32) + self._level
-        self._level = levels[-1].item() if len(levels) else self._level
-        values = np.clip(levels[steps >= 0], 0, LEVELS + 1)
-        self.levels += np.bincount(values, minlength=LEVELS + 2)
+        self._count(self._without_escapes(text))
+
+    def _count(self, text: bytes) -> None:
+        """Count the values of a text that has no escapes."""
+        levels, level = self.levels, self._level
+        for sign in self._without_strings(text).translate(None, _IGNORED):
+            if sign in _OPENING:
+                level += 1
+            elif sign != _COMMA:
+                level -= 1
+                continue
+            levels[max(0, min(level, LEVELS + 1))] += 1
+        self._level = level
+
+    def _without_strings(self, text: bytes) -> bytes:
+        if self._in_string:
+            _, end, text = text.partition(b'"')
+            self._in_string = not end
+        text, begin, _ = _STRING.sub(b"", text).partition(b'"')
+        self._in_string = self._in_string or bool(begin)
+        return text
 
     def _without_escapes(self, text: bytes) -> bytes:
         if text and self._escapes_next:
@@ -67,7 +76,9 @@ class ValueCounter:
         return text
 
 
-def slices(text: bytes) -> Iterator[bytes]:
-    """Yield slices of a text, each of which takes about a millisecond."""
-    for begin in range(0, len(text), _SLICE_BYTES):
-        yield text[begin : begin + _SLICE_BYTES]
+def count_in_slices(counter: ValueCounter, text: bytes) -> Iterator[list[int]]:
+    """Count the values of a text; yield the counts so far after each slice."""
+    size = counter.SLICE_BYTES
+    for begin in range(0, len(text), size):
+        counter.add(text[begin : begin + size])
+        yield counter.levels

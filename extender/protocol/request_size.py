@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from sys import maxsize
 from typing import Final, TypeVar
 
-from extender.protocol.json_values import ValueCounter, slices
+from extender.protocol.json_values import ValueCounter, count_in_slices
+from policies.preemption.engine_selection import VECTORIZED
 
 T = TypeVar("T")
 
@@ -65,10 +66,8 @@ def find_excess(text: bytes, levels: Sequence[tuple[int, str]]) -> Steps[str]:
     """Return what a request has too many of, "" if nothing."""
     if len(text) <= SMALL_BYTES:
         return ""
-    counter = ValueCounter()
-    for each in slices(text):
-        counter.add(each)
-        for count, (limit, what) in zip(counter.levels, levels, strict=False):
+    for counts in count_in_slices(value_counter(), text):
+        for count, (limit, what) in zip(counts, levels, strict=False):
             if count > limit:
                 return f"too many {what}; expected at most {limit}"
         yield
@@ -80,12 +79,19 @@ def object_excess(raw: bytes) -> str:
     if len(raw) > MAX_OBJECT_BYTES:
         return f"{len(raw)} bytes; expected at most {MAX_OBJECT_BYTES}"
     if len(raw) > _SMALL_OBJECT_BYTES:
-        counter = ValueCounter()
-        for each in slices(raw):
-            counter.add(each)
-            if counter.levels.sum() > MAX_OBJECT_VALUES:
+        for counts in count_in_slices(value_counter(), raw):
+            if sum(counts) > MAX_OBJECT_VALUES:
                 return f"too many values; expected at most {MAX_OBJECT_VALUES}"
     return ""
+
+
+def value_counter() -> ValueCounter:
+    """Return the fastest counter that is installed."""
+    if not VECTORIZED:
+        return ValueCounter()
+    from extender.protocol.vectorized_json_values import VectorizedValueCounter  # needs NumPy
+
+    return VectorizedValueCounter()
 
 
 def at_once(steps: Steps[T]) -> T:

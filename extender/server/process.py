@@ -36,8 +36,8 @@ from extender.server.http_handlers import build_app
 from extender.server.service import Service
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import assumed_gates, release
+from policies.preemption.engine_selection import build_engine
 from policies.preemption.policy import SchedulerRules
-from policies.preemption.vectorized import VectorizedEngine
 
 _SNAPSHOT_INTERVAL_SECONDS = 0.1
 _GATES: Final[Mapping[str, FeatureGate]] = {
@@ -158,7 +158,7 @@ async def run_server(
     are filled in the background; until they are, calls are answered with 503.
     """
     rules = serving_rules(config)
-    engine = VectorizedEngine(rules)
+    engine = build_engine(rules)
     cluster = SchedulerCache(clock.monotonic, engine.follow)
     client = Client(transport)
     reflector_context = ReflectorContext(

@@ -39,8 +39,8 @@ from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.controlplane.scheduler.configuration import Call, ExtenderWait, Reply
 from fakeapi.testing.cluster import Cluster
 from policies.kubernetes.releases import NEWEST, Release
+from policies.preemption.engine_selection import build_engine
 from policies.preemption.policy import SchedulerRules
-from policies.preemption.vectorized import VectorizedEngine
 
 REPRIEVE_URL: Final = "http://reprieve"
 """URL of the in-process extender in a scheduler's configuration; no server listens there."""
@@ -72,7 +72,7 @@ class InProcessReprieve:
     async def following(self, cluster: Cluster) -> AsyncIterator[None]:
         """Run the service and its informers on a cluster until the block ends."""
         transport, clock = cluster.local_transport("reprieve"), cluster.world.clock
-        engine = VectorizedEngine(self._rules)
+        engine = build_engine(self._rules)
         live = SchedulerCache(clock.monotonic, engine.follow)
         rng = Random(1)  # noqa: S311 - jitter
         context = ReflectorContext(Client(transport), clock, rng, quiet_log())

@@ -71,9 +71,9 @@ from fakeapi.controlplane.scheduler.status_writer import (
 )
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate
+from policies.preemption.engine_selection import build_engine
 from policies.preemption.filtering import reads_workloads
 from policies.preemption.policy import SchedulerRules
-from policies.preemption.vectorized import VectorizedEngine
 
 _PREEMPTION: Final = "preemption: "
 _POD_GROUP: Final = "podgroup "
@@ -89,7 +89,7 @@ class Scheduler:
         self._clock = context.clock
         self._release = configuration.release
         self._playing = {
-            name: SchedulingInputs(profile, VectorizedEngine(profile.rules))
+            name: SchedulingInputs(profile, build_engine(profile.rules))
             for name, profile in configuration.profiles.items()
         }
         self._cluster = SchedulerCache(

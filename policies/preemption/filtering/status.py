@@ -7,6 +7,7 @@ Source: kubernetes/kubernetes pkg/scheduler/framework/interface.go (Status) and 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -174,6 +175,14 @@ def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
     entries = sorted(f"{count} {phrase}" for phrase, count in counted.items() if count)
     head = f"0/{nodes} nodes are available:"
     return f"{head} {', '.join(entries)}." if entries else head
+
+
+class CountedRejections(Mapping[str, Rejection]):
+    """Rejections by node name that count their reasons without a loop over the nodes."""
+
+    @abstractmethod
+    def count_reasons(self) -> Counter[Reason]:
+        """Return the count of each reason; NO_VICTIM_NEEDED is counted without node names."""
 
 
 @dataclass(frozen=True, slots=True)

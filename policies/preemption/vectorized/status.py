@@ -7,14 +7,20 @@ a row's :class:`Rejection` is looked up on access.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policies.preemption.columns.encoded_column import Bools, Ints
-from policies.preemption.filtering.status import Code, Reason, Rejection, unresolvable
+from policies.preemption.filtering.status import (
+    Code,
+    CountedRejections,
+    Reason,
+    Rejection,
+    unresolvable,
+)
 
 Codes = NDArray[np.int32]
 
@@ -110,7 +116,7 @@ def count_reasons(codes: Codes, rejections: Rejections) -> Counter[Reason]:
     return counts
 
 
-class RejectionsByNode(Mapping[str, Rejection]):
+class RejectionsByNode(CountedRejections):
     """The refused nodes of a decision; ``codes`` are those of ``names``, position by position."""
 
     def __init__(self, names: Sequence[str], codes: Codes, rejections: Rejections) -> None:
