@@ -29,6 +29,8 @@ from tests.deploy.charts import CHART
 
 ROOT: Final = Path(__file__).parents[2]
 SUMS: Final = "SHA256SUMS"
+EPOCH: Final = 1_700_000_000
+"""The time of the releases that tests build."""
 
 _BUILD: Final = (
     "import sys; from setuptools import build_meta as backend; directory = sys.argv[1];"

@@ -15,22 +15,13 @@ from packaging.utils import canonicalize_name
 
 from tests.deploy.bill_of_materials import bill_of_materials, dependencies, license_of
 from tests.deploy.charts import RELEASE
-from tests.deploy.distribution import ROOT, SUMS, last_commit, write_distribution, write_sums
+from tests.deploy.distribution import EPOCH, ROOT, SUMS, last_commit, write_distribution, write_sums
 from tests.e2e.clients import programs
 
-EPOCH: Final = 1_700_000_000
 PERMITTED: Final = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0",
     "MPL-2.0", "PSF-2.0", "Zlib",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("dist")
-    write_distribution(directory, EPOCH)
-    write_sums(directory)
-    return directory
 
 
 def test_two_runs_write_the_same_bytes(distribution: Path, tmp_path: Path) -> None:
