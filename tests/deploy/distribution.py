@@ -13,6 +13,8 @@ import gzip
 import hashlib
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -23,6 +25,7 @@ from pathlib import Path
 from shutil import copy2
 from tempfile import TemporaryDirectory
 from typing import Final
+from zipfile import ZipFile
 
 from tests.deploy.bill_of_materials import bill_of_materials
 from tests.deploy.charts import CHART
@@ -33,9 +36,12 @@ EPOCH: Final = 1_700_000_000
 """The time of the releases that tests build."""
 
 _BUILD: Final = (
-    "import sys; from setuptools import build_meta as backend; directory = sys.argv[1];"
-    " backend.build_wheel(directory); backend.build_sdist(directory)"
+    "import sys; from setuptools import build_meta as backend; directory, platform = sys.argv[1:];"
+    " backend.build_wheel(directory, {'--build-option': ['--plat-name', platform]});"
+    " backend.build_sdist(directory)"
 )
+_OLDEST_GLIBC: Final = (2, 17)
+_GLIBC_VERSION: Final = re.compile(rb"\0GLIBC_(\d+)\.(\d+)")
 
 
 def write_distribution(directory: Path, epoch: int) -> None:
@@ -72,7 +78,7 @@ def _build_packages(directory: Path, epoch: int) -> None:
             copy2(path, there)
             os.utime(there, (epoch, epoch))
         subprocess.run(
-            [sys.executable, "-c", _BUILD, str(built)],
+            [sys.executable, "-c", _BUILD, str(built), platform_tag()],
             cwd=tree,
             env={
                 **os.environ,
@@ -83,6 +89,7 @@ def _build_packages(directory: Path, epoch: int) -> None:
             check=True,
         )
         [wheel] = built.glob("*.whl")
+        _check_glibc(wheel)
         copy2(wheel, directory)
         [source] = built.glob("*.tar.gz")
         with tarfile.open(source) as archive:
@@ -92,6 +99,25 @@ def _build_packages(directory: Path, epoch: int) -> None:
                 if (content := archive.extractfile(each)) is not None
             }
         _write_tar(directory / source.name, members, epoch)
+
+
+def platform_tag() -> str:
+    """Return the tag of systems that run the wheel: with this processor, and glibc 2.17 or newer.
+
+    The package index accepts such a tag, and not that of the machine that builds the wheel.
+    """
+    return f"manylinux_{_OLDEST_GLIBC[0]}_{_OLDEST_GLIBC[1]}_{platform.machine()}"
+
+
+def _check_glibc(wheel: Path) -> None:
+    """Refuse a wheel whose libraries need a glibc that the tag does not promise."""
+    with ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.endswith(".so"):
+                found = _GLIBC_VERSION.findall(archive.read(name))
+                needed = max(((int(major), int(minor)) for major, minor in found), default=(0, 0))
+                if needed > _OLDEST_GLIBC:
+                    raise ValueError(f"{name}: needs glibc {needed[0]}.{needed[1]}")
 
 
 def _write_tar(path: Path, files: Mapping[str, bytes], epoch: int) -> None:

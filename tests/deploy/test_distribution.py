@@ -8,6 +8,7 @@ import tarfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -15,7 +16,15 @@ from packaging.utils import canonicalize_name
 
 from tests.deploy.bill_of_materials import bill_of_materials, dependencies, license_of
 from tests.deploy.charts import RELEASE
-from tests.deploy.distribution import EPOCH, ROOT, SUMS, last_commit, write_distribution, write_sums
+from tests.deploy.distribution import (
+    EPOCH,
+    ROOT,
+    SUMS,
+    last_commit,
+    platform_tag,
+    write_distribution,
+    write_sums,
+)
 from tests.e2e.clients import programs
 
 PERMITTED: Final = {
@@ -40,6 +49,17 @@ def test_it_has_a_wheel_a_source_distribution_a_chart_and_a_bill_of_materials(
     assert len(list(distribution.glob("reprieve-*.whl"))) == 1
     assert (distribution / SUMS).read_text().count("\n") == 4
     subprocess.run(["sha256sum", "--check", "--quiet", SUMS], cwd=distribution, check=True)
+
+
+def test_the_wheel_has_the_extension_and_the_tag_of_old_systems(distribution: Path) -> None:
+    [wheel] = distribution.glob("*.whl")
+    assert wheel.name.endswith(f"-{platform_tag()}.whl")
+    with ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert any(name.startswith("policies/kubernetes/_packed_names.") for name in names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {
+        "extender", "fakeapi", "policies", "reprieve",
+    }  # fmt: skip
 
 
 def test_helm_renders_the_packed_chart(distribution: Path) -> None:
