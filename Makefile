@@ -16,7 +16,7 @@ LOCKED := $(INSTALL) --require-hashes --requirement requirements
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e operators operators-long image dist manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e operators operators-long image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -69,6 +69,14 @@ $(IMAGE): $(IMAGE_FILES)
 # The same bytes in every run on the same commit; of the image, on the same base.
 dist: $(CLIENTS) $(IMAGE)  ## write the release to dist/: wheel, sources, chart, image, bill of materials, digests
 	$(BIN)/python -m tests.deploy.distribution dist
+
+wheel: $(CLIENTS)  ## write the same without the image
+	$(BIN)/python -m tests.deploy.distribution dist
+
+RELEASE_TESTS := $(addprefix tests/deploy/test_,distribution.py pip_installation.py release_workflow.py)
+
+release-check: $(CLIENTS)  ## install and run what a release has, and run the commands that publish it; TAG=v0.1.0
+	TAG=$(TAG) $(BIN)/pytest -n 2 --dist loadfile --timeout 600 $(RELEASE_TESTS)
 
 manifests: $(CLIENTS) conformance $(IMAGE)  ## render, apply and run the contents of deploy/, in the image; needs root
 	$(BIN)/pytest --timeout 600 tests/deploy
