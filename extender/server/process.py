@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import platform
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Final
 
 import structlog
-from prometheus_client import Info, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.scheduler_cache import SchedulerCache
@@ -34,6 +29,7 @@ from extender.server.call_queue import CallQueue
 from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
 from extender.server.service import Service
+from extender.server.serving_metrics import register_serving_metrics
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import assumed_gates, release
 from policies.preemption.engine_selection import build_engine
@@ -46,84 +42,6 @@ _GATES: Final[Mapping[str, FeatureGate]] = {
     "resourceclaims": FeatureGate.DYNAMIC_RESOURCE_ALLOCATION,
 }
 """The gate without which the API server does not serve a kind."""
-
-
-def register_serving_metrics(
-    service: Service, connections: ConnectionRegistry, reloader: CertificateReloader | None
-) -> None:
-    """Register the metrics of the process, connections and, with TLS, of the certificate.
-
-    Readiness shows the certificate's warning.
-    """
-    registry = service.metrics.registry
-    ProcessCollector(registry=registry)
-    about = {"version": version("reprieve"), "python": platform.python_version()}
-    Info("reprieve_build", "Version of Reprieve and of Python", registry=registry).info(about)
-    registry.register(_ConnectionMetrics(connections))
-    if reloader is not None:
-        registry.register(_CertificateMetrics(reloader))
-
-        def certificate_warning() -> str:
-            warning = reloader.warning()
-            return warning and f"certificate {warning}"
-
-        service.readiness.warnings.append(certificate_warning)
-
-
-@dataclass(frozen=True)
-class _ConnectionMetrics(Collector):
-    connections: ConnectionRegistry
-
-    def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("reprieve_connections", "Connections", value=len(self.connections))
-        cut = CounterMetricFamily(
-            "reprieve_connections_cut",
-            "Connections closed because they took too long",
-            labels=("phase",),
-        )
-        for phase, times in self.connections.aborted.items():
-            cut.add_metric((phase.value,), times)
-        yield cut
-        yield CounterMetricFamily(
-            "reprieve_connections_full",
-            "Connections rejected at the connection limit",
-            value=self.connections.at_limit,
-        )
-        yield GaugeMetricFamily(
-            "reprieve_requests_in_flight_bytes",
-            "Bytes of unanswered requests",
-            value=self.connections.in_flight,
-        )
-        yield CounterMetricFamily(
-            "reprieve_requests_refused",
-            "Requests refused because too many bytes of requests were in flight",
-            value=self.connections.refused,
-        )
-
-
-@dataclass(frozen=True)
-class _CertificateMetrics(Collector):
-    reloader: CertificateReloader
-
-    def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily(
-            "reprieve_certificate_expires_seconds",
-            "Expiry of the certificate in use, in seconds since the epoch",
-            value=self.reloader.not_after,
-        )
-        yield GaugeMetricFamily(
-            "reprieve_certificate_trouble",
-            "Whether the certificate's files cannot be loaded: 1 or 0",
-            value=bool(self.reloader.error),
-        )
-        yield CounterMetricFamily(
-            "reprieve_certificate_reloads", "Certificates loaded", value=self.reloader.reloads
-        )
-        yield CounterMetricFamily(
-            "reprieve_certificate_failures",
-            "Certificates that could not be loaded",
-            value=self.reloader.failures,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +104,9 @@ async def run_server(
     )
     connections = ConnectionRegistry(config.limits, clock)
     reloader = None if config.tls is None else CertificateReloader(config.tls, clock)
-    register_serving_metrics(service, connections, reloader)
+    register_serving_metrics(service.metrics.registry, connections, reloader)
+    if reloader is not None:
+        service.readiness.warnings.append(lambda: describe_certificate(reloader))
     service.readiness.warnings.append(lambda: describe_assumed_gates(service))
     authorizer = None
     if config.tls is not None and config.tls.client_ca:
@@ -230,6 +150,12 @@ def serving_rules(config: Config) -> SchedulerRules:
         frozenset(config.scheduler_names),
         assumed,
     )
+
+
+def describe_certificate(reloader: CertificateReloader) -> str:
+    """Return the warning about the certificate for ``/readyz?verbose``, "" if there is none."""
+    warning = reloader.warning()
+    return warning and f"certificate {warning}"
 
 
 def describe_assumed_gates(service: Service) -> str:
