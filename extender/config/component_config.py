@@ -2,49 +2,50 @@
 
 A configuration; every field is optional and has this default::
 
-    host: 127.0.0.1
-    port: 8888
+    host: 127.0.0.1           # the address to listen on
+    port: 8888                # 0 is any free port
     pathPrefixes: []          # the verbs are also served below these paths
-    bodyLimitMiB: 64
+    bodyLimitMiB: 64          # a larger request is refused
     policy: kube-scheduler    # a built-in policy, or a file by its path from this one
-    search: cluster           # or: offered
+    search: cluster           # the nodes that preempt considers; offered: kube-scheduler's
     upstream: "1.38"          # the kube-scheduler release whose rules to follow
-    featureGates: {}          # of that kube-scheduler, by name: {GenericWorkload: true}
-    promiseSeconds: 30        # an assumed preemption expires then unless the watch confirms it
-    managedResources: []      # as in the extender's entry of KubeSchedulerConfiguration
-    pluginConfig: []          # as in a profile of KubeSchedulerConfiguration
-    schedulerNames: []        # of all its profiles; by default that of the pod in the call
-    devices:
+    featureGates: {}          # gates of that kube-scheduler by name: {GenericWorkload: true}
+    promiseSeconds: 30        # an assumed preemption expires then, unless the watch confirms it
+    managedResources: []      # of extenders, as in their entries of KubeSchedulerConfiguration
+    pluginConfig: []          # arguments of plugins, as in a profile of KubeSchedulerConfiguration
+    schedulerNames: []        # names of all its profiles; by default that of the pod in the call
+    devices:                  # rules that kube-scheduler does not have
       freeVictims: false      # devices of victims count as free (docs/how-it-decides.md)
     tls:                      # by default none: plain HTTP, on loopback only
-      certificate: ""         # PEM files, reloaded when they change
-      key: ""
+      certificate: ""         # a PEM file, reloaded when it changes
+      key: ""                 # a PEM file, reloaded when it changes
       clientCA: ""            # client certificates must be signed by it; by default none is needed
       allowedClientNames: []  # by default all clients that clientCA certifies
-    allowPlainHTTP: false     # on addresses other than loopback
+    allowPlainHTTP: false     # serve plain HTTP on addresses other than loopback
     limits:
       connections: 256        # concurrent calls; connections are limited to twice as many, and
                               # serve needs 64 open files more than that
-      headerKiB: 32
-      headerSeconds: 10       # from the first byte of a request, or of a TLS handshake
-      bodySeconds: 30
-      idleSeconds: 120        # between requests
-    deadlineMilliseconds: {filter: 200, preempt: 200}
-    queueLimit: 64            # calls in the queue
+      inFlightMiB: 256        # the size of all unanswered requests together
+      headerKiB: 32           # the size of a request's header
+      headerSeconds: 10       # the time from the first byte of a request, or of a TLS handshake
+      bodySeconds: 30         # the time from the header to the last byte of a request
+      idleSeconds: 120        # the time between requests
+    deadlineMilliseconds: {filter: 200, preempt: 200}   # from the header of the call
+    queueLimit: 64            # the number of calls that may wait
     staleSeconds: 180         # the cluster is stale if the API server is silent for longer
     degraded:                 # the fallback: error, veto or echo (docs/operations.md)
-      late: {filter: error, preempt: error}
-      stale: {filter: error, preempt: error}
-      overloaded: {filter: error, preempt: error}
+      late: {filter: error, preempt: error}        # the deadline has passed
+      stale: {filter: error, preempt: error}       # the cluster is stale
+      overloaded: {filter: error, preempt: error}  # the queue is full
     watchSilenceSeconds: 90   # a watch that is silent for so long is restarted
-    shutdownDelaySeconds: 0   # from not being ready to closing the socket
-    decisionsKept: 256        # for GET /decisions
+    shutdownDelaySeconds: 0   # the time from not being ready to closing the socket
+    decisionsKept: 256        # the number of decisions for GET /decisions
     events: false             # record Kubernetes Events on preemptors and victims
     tracing:                  # by default none; needs the extra "otel"
       endpoint: ""            # an OTLP/HTTP collector: http://127.0.0.1:4318/v1/traces
-      serviceName: reprieve
-      sampleRatio: 1          # of calls without a parent trace; others follow their parent
-      timeoutSeconds: 5       # for a batch of spans, retries included
+      serviceName: reprieve   # the name of this service in traces
+      sampleRatio: 1          # the sampled part of calls without a parent trace; others follow it
+      timeoutSeconds: 5       # the time for a batch of spans, retries included
 
 Two fields repeat what KubeSchedulerConfiguration changes about the filters
 (extender.config.plugin_args lists the fields that are read), and one its profiles: kube-scheduler
@@ -62,10 +63,10 @@ counts only the nominations of pods that it schedules::
 
 A policy consists of kube-scheduler's named criteria, in any order, and of guards::
 
-    name: spare-the-control-plane
-    victims: [highest priority, earliest start]      # reprieved first
-    candidates: [fewest victims, fewest PDB violations]
-    protect:
+    name: spare-the-control-plane                    # in logs and explanations
+    victims: [highest priority, earliest start]      # which pods are reprieved first
+    candidates: [fewest victims, fewest PDB violations]   # which node is selected
+    protect:                  # pods that are never victims, by namespaces and a label selector
     - name: system namespaces
       namespaces: [kube-system]
     - name: databases
@@ -109,9 +110,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
 
-_MAX_SECONDS = 1e9  # seconds; rejects .inf
-_PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=_MAX_SECONDS)]
-_Seconds = Annotated[float, msgspec.Meta(ge=0, le=_MAX_SECONDS)]
+MAX_SECONDS = 1e9  # seconds; rejects .inf
+_PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_SECONDS)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_SECONDS)]
 
 
 class _ConfigSection(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
