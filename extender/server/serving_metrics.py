@@ -18,9 +18,20 @@ from extender.secure_serving.connection_limits import ConnectionRegistry
 class CertificateState(Protocol):
     """The certificate in use, and how often its files were loaded."""
 
-    reloads: int
-    failures: int
-    error: str
+    @property
+    def reloads(self) -> int:
+        """How often new files were loaded."""
+        ...
+
+    @property
+    def failures(self) -> int:
+        """How often the files could not be loaded."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """Why the files cannot be loaded now, or an empty text."""
+        ...
 
     @property
     def not_after(self) -> float:
