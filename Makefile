@@ -109,9 +109,9 @@ check: $(CLIENTS)  ## check style, types, layers, prose, and that the C code com
 	$(BIN)/python -m tests.architecture.prose
 	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
 
-# Suppresses the theme's notice about its successor, which each build would print.
+# With -m, the hooks find docs/ and the packages. Suppresses the theme's notice about its successor, which each build would print.
 docs: $(DOCUMENTING)  ## build the pages of docs/ as a site, into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 audit:  ## look up all pinned versions among known vulnerabilities; needs the internet
 	$(PYTHON) -m venv $(VENV)/.audit

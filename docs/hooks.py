@@ -1,9 +1,11 @@
 """What makes a site of these pages; mkdocs loads this file.
 
+The pages of the reference are generated from the code (GENERATED), when the site is built.
+
 Pages link to each other, and to other files, as the repository shows them. In the site, those that
 stand outside of docs/ have a name of their own (PAGES), and other files that are linked to are
-copied below ``repository/``. A page that would fetch anything from elsewhere when it is read breaks
-the build.
+copied below ``repository/``. Code blocks get a language (:mod:`docs.code_blocks`). A page that
+would fetch anything from elsewhere when it is read breaks the build.
 """
 
 from __future__ import annotations
@@ -11,8 +13,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from docs.code_blocks import fenced
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -26,6 +31,12 @@ PAGES: Final = {
     "CONTRIBUTING.md": "contributing.md",
 }
 """Pages that stand elsewhere in the repository, and what they are called in the site."""
+
+GENERATED: Final = {
+    f"reference/{name}.md": f"docs.reference.{name}"
+    for name in ("configuration", "commands", "metrics", "events")
+}
+"""Pages that are not files, and the modules that write them."""
 
 _LINK = re.compile(r"\]\((?!\w+:)(?P<path>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
 _FETCHED = re.compile(
@@ -80,20 +91,22 @@ def fetched(html: str) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what stands elsewhere in the repository."""
+    """Add what stands elsewhere in the repository, and the generated pages."""
     from mkdocs.structure.files import File  # the tests of this file do without mkdocs
 
     led_to = {link.path for page in pages() for link in links(page)}
     for path in sorted({*PAGES, *(each for each in led_to if not each.startswith("docs/"))}):
         files.append(File.generated(config, place(path), abs_src_path=str(ROOT / path)))
+    for name, module in GENERATED.items():
+        files.append(File.generated(config, name, content=import_module(module).page()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - mkdocs calls it so
-    """Lead to where things are in the site."""
+    """Lead to where things are in the site, and give code blocks their languages."""
     elsewhere = {name: path for path, name in PAGES.items()}
     uri = page.file.src_uri
-    return rewritten(markdown, elsewhere.get(uri, f"docs/{uri}"))
+    return fenced(rewritten(markdown, elsewhere.get(uri, f"docs/{uri}")))
 
 
 def on_post_build(config: MkDocsConfig) -> None:
