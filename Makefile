@@ -70,7 +70,7 @@ $(IMAGE): $(IMAGE_FILES)
 dist: $(CLIENTS) $(IMAGE)  ## write the release to dist/: wheel, sources, chart, image, bill of materials, digests
 	$(BIN)/python -m tests.deploy.distribution dist
 
-wheel: $(CLIENTS)  ## write the same without the image
+wheel: $(INSTALLED)  ## write the same without the image
 	$(BIN)/python -m tests.deploy.distribution dist
 
 RELEASE_TESTS := $(addprefix tests/deploy/test_,distribution.py pip_installation.py release_workflow.py)
