@@ -9,12 +9,16 @@ from pathlib import Path
 
 import typer
 
-from extender.config.strict_decoding import ConfigError
 from extender.explain.cluster_objects import ClusterObjects, list_objects, read_objects
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client
 from extender.kube.rest.transport import TransportError
 from extender.terminal.program import log_line
+from policies.kubernetes.input_error import InputError
+
+
+class ClusterOptionsError(InputError):
+    """Options name more than one cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +47,12 @@ class ClusterSource:
     def read(self, kinds: Mapping[str, Collection[str]]) -> ClusterObjects:
         """Return the objects of the files, or those of ``kinds`` in the live cluster.
 
-        Raise ManifestError, ConfigError and ConnectionConfigError. Exit with 1 if the server does
+        Raise ManifestError, ClusterOptionsError and ConnectionConfigError. Exit with 1 if the server does
         not list them.
         """
         given = self.given
         if len(given) > 1 and given != ["--kubeconfig", "--context"]:
-            raise ConfigError(f"{' and '.join(given)} exclude each other")
+            raise ClusterOptionsError(f"{' and '.join(given)} exclude each other")
         if self.files:
             return read_objects(self.files)
         try:
