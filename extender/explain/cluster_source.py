@@ -47,8 +47,8 @@ class ClusterSource:
     def read(self, kinds: Mapping[str, Collection[str]]) -> ClusterObjects:
         """Return the objects of the files, or those of ``kinds`` in the live cluster.
 
-        Raise ManifestError, ClusterOptionsError and ConnectionConfigError. Exit with 1 if the server does
-        not list them.
+        Raise ManifestError, ClusterOptionsError and ConnectionConfigError. Exit with 1 if the
+        server does not list them.
         """
         given = self.given
         if len(given) > 1 and given != ["--kubeconfig", "--context"]:
