@@ -16,7 +16,12 @@ def run() -> None:
     from extender.cli.root_command import extender_commands
     from extender.terminal.command_groups import command_line, run_command_line
 
-    run_command_line(command_line(extender_commands(no_cluster)))
+    run_command_line(command_line(extender_commands(no_cluster, no_unknown_fields)))
+
+
+def no_unknown_fields(_manifest: bytes) -> tuple[str, ...]:
+    """Return nothing: the fields of kinds are known to fakeapi."""
+    return ()
 
 
 def no_cluster(name: str) -> NoReturn:

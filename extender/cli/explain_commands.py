@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,7 +12,7 @@ import typer
 from extender.cli.config_validation import log_gate_warnings
 from extender.config.component_config import Config, filters_from_config, find_policy, load_config
 from extender.explain.cluster_files import load_cluster, load_pod, load_replica_set_pods
-from extender.explain.cluster_objects import SCHEDULING_KINDS, find_pod
+from extender.explain.cluster_objects import SCHEDULING_KINDS, WarnAboutFields, find_pod
 from extender.explain.cluster_source import ClusterSource
 from extender.explain.decisions import (
     explain_preempt,
@@ -51,105 +52,126 @@ PREEMPT_EXAMPLE: Final = "explain preempt --cluster c.yaml --pod p.yaml"
 SCALEDOWN_EXAMPLE: Final = "explain scaledown --cluster c.yaml --replicaset default/web --delete 2"
 
 
-def explain_filter_command(
-    pod: PodOption,
-    cluster: ClusterFilesOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    server: ServerOption = None,
-    config: ConfigFileOption = None,
-    upstream: UpstreamOption = None,
-    feature_gates: FeatureGatesOption = None,
-    filters: FiltersOption = None,
-    now: NowOption = None,  # noqa: ARG001 - filtering is independent of time; every explain has it
-    output: OutputOption = OutputFormat.TABLE,
-) -> None:
-    """Show the nodes on which a pod fits now, and why each other node is rejected."""
-    settings = _explanation_settings(config, upstream, feature_gates)
-    rules = _explanation_rules(settings, filters)
-    objects = ClusterSource(cluster or (), kubeconfig, context, server).read(SCHEDULING_KINDS)
-    loaded = load_cluster(objects, rules.release)
-    scheduled = load_pod(find_pod(pod, objects), loaded, rules.release)
-    decision = decide_filter(scheduled, loaded.snapshot, rules)
-    answer = Answer(
-        lambda: filter_document(decision),
-        lambda rows: filter_table(decision, rows),
-        lambda: (f"node/{name}" for name in sorted(decision.feasible)),
-    )
-    print_answer(output, answer)
+def explain_filter_command(warn: WarnAboutFields) -> Callable[..., None]:
+    """Return the command; ``warn`` prints unknown fields of files."""
+
+    def explain_filter(
+        pod: PodOption,
+        cluster: ClusterFilesOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        config: ConfigFileOption = None,
+        upstream: UpstreamOption = None,
+        feature_gates: FeatureGatesOption = None,
+        filters: FiltersOption = None,
+        now: NowOption = None,  # noqa: ARG001 - filtering is independent of time; every explain has it
+        output: OutputOption = OutputFormat.TABLE,
+    ) -> None:
+        """Show the nodes on which a pod fits now, and why each other node is rejected."""
+        settings = _explanation_settings(config, upstream, feature_gates)
+        rules = _explanation_rules(settings, filters)
+        objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
+            SCHEDULING_KINDS
+        )
+        loaded = load_cluster(objects, rules.release)
+        scheduled = load_pod(find_pod(pod, objects, warn), loaded, rules.release)
+        decision = decide_filter(scheduled, loaded.snapshot, rules)
+        answer = Answer(
+            lambda: filter_document(decision),
+            lambda rows: filter_table(decision, rows),
+            lambda: (f"node/{name}" for name in sorted(decision.feasible)),
+        )
+        print_answer(output, answer)
+
+    return explain_filter
 
 
-def explain_preempt_command(
-    pod: PodOption,
-    cluster: ClusterFilesOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    server: ServerOption = None,
-    config: ConfigFileOption = None,
-    policy: Annotated[
-        str | None,
-        typer.Option("--policy", metavar="NAME|FILE", help="Order of victims and candidates."),
-    ] = None,
-    upstream: UpstreamOption = None,
-    feature_gates: FeatureGatesOption = None,
-    nodes: Annotated[
-        str | None, typer.Option("--nodes", metavar="a,b", help="Try only these nodes.")
-    ] = None,
-    filters: FiltersOption = None,
-    now: NowOption = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
-    output: OutputOption = OutputFormat.TABLE,
-) -> None:
-    """Show which pods would be preempted for a pod, which are reprieved, and why."""
-    settings = _explanation_settings(config, upstream, feature_gates)
-    rules = _explanation_rules(settings, filters, policy)
-    objects = ClusterSource(cluster or (), kubeconfig, context, server).read(SCHEDULING_KINDS)
-    loaded = load_cluster(objects, rules.release)
-    preemptor = load_pod(find_pod(pod, objects), loaded, rules.release)
-    potential = None
-    if nodes is not None:
-        potential = require_known_nodes(split_names(nodes), loaded.snapshot, objects.source)
-    order = rules.policy.candidates
-    decision = explain_preempt(preemptor, loaded.snapshot, rules, potential)
-    answer = Answer(
-        lambda: preempt_document(decision),
-        lambda rows: preempt_table(decision, order, rows),
-        lambda: victim_names(decision),
-    )
-    print_answer(output, answer)
+def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
+    """Return the command; ``warn`` prints unknown fields of files."""
+
+    def explain_preempt_pod(
+        pod: PodOption,
+        cluster: ClusterFilesOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        config: ConfigFileOption = None,
+        policy: Annotated[
+            str | None,
+            typer.Option("--policy", metavar="NAME|FILE", help="Order of victims and candidates."),
+        ] = None,
+        upstream: UpstreamOption = None,
+        feature_gates: FeatureGatesOption = None,
+        nodes: Annotated[
+            str | None, typer.Option("--nodes", metavar="a,b", help="Try only these nodes.")
+        ] = None,
+        filters: FiltersOption = None,
+        now: NowOption = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
+        output: OutputOption = OutputFormat.TABLE,
+    ) -> None:
+        """Show which pods would be preempted for a pod, which are reprieved, and why."""
+        settings = _explanation_settings(config, upstream, feature_gates)
+        rules = _explanation_rules(settings, filters, policy)
+        objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
+            SCHEDULING_KINDS
+        )
+        loaded = load_cluster(objects, rules.release)
+        preemptor = load_pod(find_pod(pod, objects, warn), loaded, rules.release)
+        potential = None
+        if nodes is not None:
+            potential = require_known_nodes(split_names(nodes), loaded.snapshot, objects.source)
+        order = rules.policy.candidates
+        decision = explain_preempt(preemptor, loaded.snapshot, rules, potential)
+        answer = Answer(
+            lambda: preempt_document(decision),
+            lambda rows: preempt_table(decision, order, rows),
+            lambda: victim_names(decision),
+        )
+        print_answer(output, answer)
+
+    return explain_preempt_pod
 
 
-def explain_scaledown_command(
-    replicaset: Annotated[
-        str,
-        typer.Option(
-            "--replicaset",
-            metavar="NS/NAME",
-            parser=parse_namespaced_name,
-            help="The ReplicaSet to scale down.",
-        ),
-    ],
-    delete: Annotated[
-        int, typer.Option("--delete", metavar="N", min=0, help="Number of pods to delete.")
-    ],
-    cluster: ClusterFilesOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    server: ServerOption = None,
-    now: NowOption = None,
-    output: OutputOption = OutputFormat.TABLE,
-) -> None:
-    """Show which pods a ReplicaSet would delete first when it is scaled down, and why."""
-    objects = ClusterSource(cluster or (), kubeconfig, context, server).read(SCHEDULING_KINDS)
-    replicas = load_replica_set_pods(objects, replicaset, delete)
-    now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
-    decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
-    namespace = replicaset.partition("/")[0]
-    answer = Answer(
-        lambda: scale_down_document(decision),
-        lambda rows: scale_down_table(decision, replicaset, rows),
-        lambda: (f"pod/{namespace}/{replica.name}" for replica in decision.victims),
-    )
-    print_answer(output, answer)
+def explain_scaledown_command(warn: WarnAboutFields) -> Callable[..., None]:
+    """Return the command; ``warn`` prints unknown fields of files."""
+
+    def explain_scaledown(
+        replicaset: Annotated[
+            str,
+            typer.Option(
+                "--replicaset",
+                metavar="NS/NAME",
+                parser=parse_namespaced_name,
+                help="The ReplicaSet to scale down.",
+            ),
+        ],
+        delete: Annotated[
+            int, typer.Option("--delete", metavar="N", min=0, help="Number of pods to delete.")
+        ],
+        cluster: ClusterFilesOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        now: NowOption = None,
+        output: OutputOption = OutputFormat.TABLE,
+    ) -> None:
+        """Show which pods a ReplicaSet would delete first when it is scaled down, and why."""
+        objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
+            SCHEDULING_KINDS
+        )
+        replicas = load_replica_set_pods(objects, replicaset, delete)
+        now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
+        decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
+        namespace = replicaset.partition("/")[0]
+        answer = Answer(
+            lambda: scale_down_document(decision),
+            lambda rows: scale_down_table(decision, replicaset, rows),
+            lambda: (f"pod/{namespace}/{replica.name}" for replica in decision.victims),
+        )
+        print_answer(output, answer)
+
+    return explain_scaledown
 
 
 def _explanation_settings(

@@ -5,18 +5,33 @@ A usage error exits with code 2 and one line on stderr.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 from extender.terminal.command_groups import LazyCommand, command_group, single_command
+from extender.terminal.program import log_line
 
 if TYPE_CHECKING:
     from extender.cli.serve_command import StartEmbedded
+    from extender.explain.cluster_objects import WarnAboutFields
+    from extender.kube.decoders.manifests import Manifest
+
+FindUnknownFields = Callable[[bytes], Iterable[str]]
+
+_MAX_WARNINGS: Final = 20
 
 
-def extender_commands(embed: StartEmbedded) -> tuple[LazyCommand, ...]:
-    """Return the commands; ``embed`` starts the cluster of ``serve --embedded``."""
+def extender_commands(
+    embed: StartEmbedded, unknown_fields: FindUnknownFields
+) -> tuple[LazyCommand, ...]:
+    """Return the commands; ``embed`` starts the cluster of ``serve --embedded``.
+
+    ``unknown_fields`` yields a line for each field of a manifest that its kind does not have.
+    """
 
     def serve() -> typer.Typer:
         from extender.cli.serve_command import EXAMPLE, serve_command
@@ -24,7 +39,9 @@ def extender_commands(embed: StartEmbedded) -> tuple[LazyCommand, ...]:
         return single_command(serve_command(embed), EXAMPLE)
 
     return (
-        LazyCommand("explain", "Explain a decision; no server needed.", _explain),
+        LazyCommand(
+            "explain", "Explain a decision; no server needed.", partial(_explain, unknown_fields)
+        ),
         LazyCommand("advise", "Forecast evictions in a live cluster.", _advise),
         LazyCommand(
             "check-config", "Validate a configuration file, and print all of its errors.", _check
@@ -38,7 +55,8 @@ def extender_commands(embed: StartEmbedded) -> tuple[LazyCommand, ...]:
     )
 
 
-def _explain() -> typer.Typer:
+def _explain(unknown_fields: FindUnknownFields) -> typer.Typer:
+    warn = partial(_warn_about_fields, unknown_fields)
     return command_group(
         "Explain a decision; no server needed.",
         "explain preempt --cluster c.yaml --pod p.yaml",
@@ -46,17 +64,17 @@ def _explain() -> typer.Typer:
             LazyCommand(
                 "filter",
                 "Show the nodes on which a pod fits now, and why each other node is rejected.",
-                _explain_filter,
+                partial(_explain_filter, warn),
             ),
             LazyCommand(
                 "preempt",
                 "Show which pods would be preempted for a pod, which are reprieved, and why.",
-                _explain_preempt,
+                partial(_explain_preempt, warn),
             ),
             LazyCommand(
                 "scaledown",
                 "Show which pods a ReplicaSet would delete first when it is scaled down, and why.",
-                _explain_scaledown,
+                partial(_explain_scaledown, warn),
             ),
             LazyCommand(
                 "evict",
@@ -67,28 +85,28 @@ def _explain() -> typer.Typer:
             LazyCommand(
                 "spread",
                 "Show the subset of each pod of a workload, which pods are deleted first and why.",
-                _explain_spread,
+                partial(_explain_spread, warn),
             ),
         ),
     )
 
 
-def _explain_filter() -> typer.Typer:
+def _explain_filter(warn: WarnAboutFields) -> typer.Typer:
     from extender.cli.explain_commands import FILTER_EXAMPLE, explain_filter_command
 
-    return single_command(explain_filter_command, FILTER_EXAMPLE)
+    return single_command(explain_filter_command(warn), FILTER_EXAMPLE)
 
 
-def _explain_preempt() -> typer.Typer:
+def _explain_preempt(warn: WarnAboutFields) -> typer.Typer:
     from extender.cli.explain_commands import PREEMPT_EXAMPLE, explain_preempt_command
 
-    return single_command(explain_preempt_command, PREEMPT_EXAMPLE)
+    return single_command(explain_preempt_command(warn), PREEMPT_EXAMPLE)
 
 
-def _explain_scaledown() -> typer.Typer:
+def _explain_scaledown(warn: WarnAboutFields) -> typer.Typer:
     from extender.cli.explain_commands import SCALEDOWN_EXAMPLE, explain_scaledown_command
 
-    return single_command(explain_scaledown_command, SCALEDOWN_EXAMPLE)
+    return single_command(explain_scaledown_command(warn), SCALEDOWN_EXAMPLE)
 
 
 def _explain_evict() -> typer.Typer:
@@ -97,10 +115,24 @@ def _explain_evict() -> typer.Typer:
     return single_command(explain_evict, EVICT_EXAMPLE)
 
 
-def _explain_spread() -> typer.Typer:
+def _explain_spread(warn: WarnAboutFields) -> typer.Typer:
     from extender.cli.workloadspread_commands import SPREAD_EXAMPLE, explain_spread_command
 
-    return single_command(explain_spread_command, SPREAD_EXAMPLE)
+    return single_command(explain_spread_command(warn), SPREAD_EXAMPLE)
+
+
+def _warn_about_fields(unknown_fields: FindUnknownFields, manifests: Iterable[Manifest]) -> None:
+    """Print a line for each unknown field, up to a limit."""
+    found = (
+        f"{manifest.source}: {line}"
+        for manifest in manifests
+        for line in unknown_fields(manifest.raw)
+    )
+    for line in islice(found, _MAX_WARNINGS):
+        log_line(f"warning: {line}")
+    more = sum(1 for _ in found)
+    if more:
+        log_line(f"warning: {more} more unknown fields")
 
 
 def _advise() -> typer.Typer:

@@ -13,6 +13,7 @@ from extender.explain.cluster_files import load_cluster
 from extender.explain.cluster_objects import (
     SPREAD_KINDS,
     ClusterObjects,
+    WarnAboutFields,
     find_pod,
     read_objects,
 )
@@ -71,62 +72,70 @@ QuirksOption = Annotated[
 ]
 
 
-def explain_spread_command(
-    workloadspread: Annotated[
-        str,
-        typer.Option(
-            "--workloadspread",
-            metavar="NS/NAME",
-            parser=parse_namespaced_name,
-            help="The WorkloadSpread to explain.",
-        ),
-    ],
-    cluster: ClusterFilesOption = None,
-    kubeconfig: KubeconfigOption = None,
-    context: ContextOption = None,
-    server: ServerOption = None,
-    now: NowOption = None,
-    pod: Annotated[
-        str | None,
-        typer.Option(
-            "--pod", metavar="FILE", help="The pod of an admission request; see --operation."
-        ),
-    ] = None,
-    operation: Annotated[
-        Operation | None, typer.Option("--operation", help="Operation of the admission request.")
-    ] = None,
-    versioned_kinds: Annotated[
-        str | None,
-        typer.Option(
-            "--versioned-kinds",
-            metavar="KIND,…",
-            help="Kinds whose versions are counted separately; default deployment,replicaset.",
-        ),
-    ] = None,
-    quirks: QuirksOption = QuirksChoice.FIXED,
-    output: OutputOption = OutputFormat.TABLE,
-) -> None:
-    """Show the subset of each pod of a workload, which pods are deleted first and why.
+def explain_spread_command(warn: WarnAboutFields) -> Callable[..., None]:
+    """Return the command; ``warn`` prints unknown fields of files."""
 
-    With --pod, also show the subset that a pod would get.
-    """
-    if operation is not None and pod is None:
-        raise typer.BadParameter("--operation needs --pod")
-    objects = ClusterSource(cluster or (), kubeconfig, context, server).read(SPREAD_KINDS)
-    files = WorkloadSpreadFiles(objects)
-    now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
-    query = _read_query(pod, objects, workloadspread, operation or Operation.CREATE)
-    rules = SpreadRules(_parse_versioned_kinds(versioned_kinds), quirks.quirks)
-    explained = explain_spread(
-        files, workloadspread, now_ns, rules, query, lambda: _build_simulation(objects)
-    )
-    namespace = workloadspread.partition("/")[0]
-    answer = Answer(
-        lambda: spread_document(explained),
-        lambda rows: spread_table(explained, rows),
-        lambda: (f"pod/{namespace}/{each.pod.name}" for each in explained.outcome.pods_to_delete),
-    )
-    print_answer(output, answer)
+    def explain_spread_of_workload(
+        workloadspread: Annotated[
+            str,
+            typer.Option(
+                "--workloadspread",
+                metavar="NS/NAME",
+                parser=parse_namespaced_name,
+                help="The WorkloadSpread to explain.",
+            ),
+        ],
+        cluster: ClusterFilesOption = None,
+        kubeconfig: KubeconfigOption = None,
+        context: ContextOption = None,
+        server: ServerOption = None,
+        now: NowOption = None,
+        pod: Annotated[
+            str | None,
+            typer.Option(
+                "--pod", metavar="FILE", help="The pod of an admission request; see --operation."
+            ),
+        ] = None,
+        operation: Annotated[
+            Operation | None,
+            typer.Option("--operation", help="Operation of the admission request."),
+        ] = None,
+        versioned_kinds: Annotated[
+            str | None,
+            typer.Option(
+                "--versioned-kinds",
+                metavar="KIND,…",
+                help="Kinds whose versions are counted separately; default deployment,replicaset.",
+            ),
+        ] = None,
+        quirks: QuirksOption = QuirksChoice.FIXED,
+        output: OutputOption = OutputFormat.TABLE,
+    ) -> None:
+        """Show the subset of each pod of a workload, which pods are deleted first and why.
+
+        With --pod, also show the subset that a pod would get.
+        """
+        if operation is not None and pod is None:
+            raise typer.BadParameter("--operation needs --pod")
+        objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(SPREAD_KINDS)
+        files = WorkloadSpreadFiles(objects)
+        now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
+        query = _read_query(pod, objects, workloadspread, operation or Operation.CREATE)
+        rules = SpreadRules(_parse_versioned_kinds(versioned_kinds), quirks.quirks)
+        explained = explain_spread(
+            files, workloadspread, now_ns, rules, query, lambda: _build_simulation(objects)
+        )
+        namespace = workloadspread.partition("/")[0]
+        answer = Answer(
+            lambda: spread_document(explained),
+            lambda rows: spread_table(explained, rows),
+            lambda: (
+                f"pod/{namespace}/{each.pod.name}" for each in explained.outcome.pods_to_delete
+            ),
+        )
+        print_answer(output, answer)
+
+    return explain_spread_of_workload
 
 
 def validate_workloadspread_command(validate_pod: PodSpecValidation) -> Callable[..., None]:

@@ -6,7 +6,7 @@ pods are required. A kind that is not listed counts as unknown, as in files that
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,10 +72,19 @@ SPREAD_KINDS: Final[Mapping[str, Collection[str]]] = {
 _SELECTIONS: Final = {"ConfigMap": Selection(namespace="kruise-system")}
 
 
-def read_objects(paths: Iterable[str]) -> ClusterObjects:
+WarnAboutFields = Callable[[Iterable[Manifest]], None]
+"""Prints a warning for each field of the objects that their kind does not have."""
+
+
+def no_warnings(_manifests: Iterable[Manifest]) -> None:
+    """Print nothing."""
+
+
+def read_objects(paths: Iterable[str], warn: WarnAboutFields = no_warnings) -> ClusterObjects:
     """Read all files as one cluster. Raise ManifestError."""
     paths = list(paths)
     manifests = [manifest for path in paths for manifest in read_manifests(path)]
+    warn(manifests)
     return ClusterObjects(manifests, f"--cluster {', '.join(paths)}")
 
 
@@ -154,7 +163,7 @@ _WORKLOAD_KINDS: Final = frozenset(
 )
 
 
-def find_pod(text: str, objects: ClusterObjects) -> Manifest:
+def find_pod(text: str, objects: ClusterObjects, warn: WarnAboutFields = no_warnings) -> Manifest:
     """Return the pod that ``--pod`` names: in a file, or ``NAMESPACE/NAME`` in the cluster.
 
     A file holds exactly one pod or workload, of which the pod template is used. Raise
@@ -177,6 +186,7 @@ def find_pod(text: str, objects: ClusterObjects) -> Manifest:
             f"{text}: holds {len(pods)} pods and {len(written) - len(pods)} workloads; "
             "expected exactly one"
         )
+    warn(written)
     return written[0] if pods else _pod_of_workload(written[0])
 
 

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import typer
 
-from extender.explain.cluster_objects import ClusterObjects, list_objects, read_objects
+from extender.explain.cluster_objects import (
+    ClusterObjects,
+    WarnAboutFields,
+    list_objects,
+    no_warnings,
+    read_objects,
+)
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client
 from extender.kube.rest.transport import TransportError
@@ -32,6 +38,7 @@ class ClusterSource:
     kubeconfig: Path | None = None
     context: str | None = None
     server: str | None = None
+    warn: WarnAboutFields = no_warnings
 
     @property
     def given(self) -> Sequence[str]:
@@ -54,7 +61,7 @@ class ClusterSource:
         if len(given) > 1 and given != ["--kubeconfig", "--context"]:
             raise ClusterOptionsError(f"{' and '.join(given)} exclude each other")
         if self.files:
-            return read_objects(self.files)
+            return read_objects(self.files, self.warn)
         try:
             found = asyncio.run(self._list(kinds))
         except (ApiError, MalformedError, TransportError) as error:

@@ -39,7 +39,7 @@ def main() -> None:
 def all_commands() -> tuple[LazyCommand, ...]:
     """Return the commands, each of which is imported when it runs."""
     return (
-        *extender_commands(start_embedded),
+        *extender_commands(start_embedded, unknown_fields),
         LazyCommand("fakeapi", "Serve a Kubernetes API from this process.", _fakeapi),
         LazyCommand(
             "controllers", "Run the workload controllers against an API server.", _controllers
@@ -68,6 +68,13 @@ def check_pod(pod: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     from fakeapi.apiserver.validation.object_validation import pod_spec_errors
 
     return pod_spec_errors(pod)
+
+
+def unknown_fields(manifest: bytes) -> Iterable[str]:
+    """Return a line for each field that the manifest's kind does not have."""
+    from fakeapi.apiserver.schema.unknown_fields import unknown_fields as find_unknown_fields
+
+    return find_unknown_fields(manifest)
 
 
 def _fakeapi() -> typer.Typer:

@@ -59,7 +59,7 @@ def test_a_plugin_of_kubectl_names_itself_as_users_call_it(
     assert command_line("explain", "preempt", program="kubectl-reprieve") == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line == (
-        "kubectl reprieve: Missing option '--cluster'; see kubectl reprieve explain preempt --help"
+        "kubectl reprieve: Missing option '--pod'; see kubectl reprieve explain preempt --help"
     )
 
 

@@ -374,3 +374,32 @@ class TestLiveCluster:
         assert (code, out) == (1, "")
         assert err.startswith("reprieve: GET http://127.0.0.1:1/api: ")
         assert err.count("\n") == 1
+
+
+class TestUnknownFields:
+    def explain(
+        self, command_line: Callable[..., int], tmp_path: Path, *pods: dict[str, Any]
+    ) -> int:
+        cluster = written(tmp_path, "cluster.json", node_json(), *pods)
+        pod = written(tmp_path, "pod.json", {**pod_json("vip"), "sepc": {}})
+        return command_line("explain", "filter", "--cluster", cluster, "--pod", pod)
+
+    def test_a_misspelt_field_is_a_warning(
+        self, tmp_path: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        odd = pod_json("odd")
+        odd["spec"]["priorityClasName"] = "high"
+        assert self.explain(command_line, tmp_path, odd) == 0
+        unknown = "spec.priorityClasName: unknown field; did you mean priorityClassName?"
+        assert capsys.readouterr().err.splitlines() == [
+            f"reprieve: warning: {tmp_path}/cluster.json[1]: {unknown}",
+            f"reprieve: warning: {tmp_path}/pod.json[0]: sepc: unknown field; did you mean spec?",
+        ]
+
+    def test_many_warnings_are_counted(
+        self, tmp_path: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        odd = [{**pod_json(f"p{i}"), "odd": i} for i in range(25)]
+        assert self.explain(command_line, tmp_path, *odd) == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert (len(lines), lines[20]) == (22, "reprieve: warning: 5 more unknown fields")

@@ -1,0 +1,62 @@
+"""Fields of a manifest that its kind does not have, with the name that was probably meant.
+
+spec.priorityClasName: unknown field; did you mean priorityClassName?
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
+
+import orjson
+
+from fakeapi.apiserver.kinds import BUILTIN
+from fakeapi.apiserver.kinds.structural_types import (
+    ListType,
+    MapType,
+    Struct,
+    Type,
+    Untyped,
+    schema_of,
+)
+from fakeapi.apiserver.wire.struct_decoder import StructDecodeError, decode_struct
+
+_STEP: Final = re.compile(r"[^.\[\]]+")
+
+
+def unknown_fields(manifest: bytes) -> Iterator[str]:
+    """Yield a line for each unknown field of an object of a built-in kind.
+
+    A manifest that cannot be decoded has no lines: its reader reports that.
+    """
+    document = orjson.loads(manifest)
+    api_version, kind_name = document.get("apiVersion"), document.get("kind")
+    kind = BUILTIN.of(str(api_version), str(kind_name))
+    if kind is None:
+        return
+    shape = schema_of(kind)
+    try:
+        unknown = decode_struct(shape, document)
+    except StructDecodeError:
+        return
+    for path in unknown:
+        parent, name = _parent(shape, path)
+        similar = [] if parent is None else get_close_matches(name, parent.fields, n=1)
+        yield f"{path}: unknown field" + (f"; did you mean {similar[0]}?" if similar else "")
+
+
+def _parent(shape: Struct | Untyped, path: str) -> tuple[Struct | None, str]:
+    """Return the struct in which a field is unknown, and its name; None below keys with dots."""
+    *steps, name = _STEP.findall(path)
+    found: Type | None = shape
+    for step in steps:
+        if isinstance(found, Struct):
+            field = found.fields.get(step)
+            found = None if field is None else field.type
+        elif isinstance(found, ListType):
+            found = found.element
+        elif isinstance(found, MapType):
+            found = found.value
+    return found if isinstance(found, Struct) else None, name
