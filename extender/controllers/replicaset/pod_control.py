@@ -1,4 +1,4 @@
-"""Create, delete and patch pods for a ReplicaSet, with Events for creations and deletions.
+"""Create, delete and patch pods for a workload, with Events for creations and deletions.
 
 The version of each write is recorded, so that the next sync waits until the caches show it.
 
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from extender.controllers.replicaset.types import ReplicaSet, controller_reference
+from extender.controllers.replicaset.types import PodOwner, ReplicaSet, controller_reference
 from extender.kube.controller_runtime.controller import RetryError
 from extender.kube.controller_runtime.event_recorder import EventRecorder
 from extender.kube.decoders.object_meta import OwnerReference
@@ -118,16 +118,16 @@ def pod_from_template(replica_set: ReplicaSet) -> bytes:
 
 
 class PodControl:
-    """Writes the pods of ReplicaSets; all methods raise one of ``SYNC_ERRORS``."""
+    """Writes the pods of workloads; all methods raise one of ``SYNC_ERRORS``."""
 
     def __init__(self, client: Client, recorder: EventRecorder, writes: ConsistencyStore) -> None:
         self._client = client
         self._recorder = recorder
         self._writes = writes
 
-    async def create(self, replica_set: ReplicaSet, pod: bytes) -> None:
+    async def create(self, owner: PodOwner, pod: bytes) -> None:
         """Create a pod and record an Event, unless the namespace rejects it as terminating."""
-        about, meta = replica_set.reference, replica_set.metadata
+        about, meta = owner.reference, owner.metadata
         try:
             made = await self._client.create(PODS.collection(meta.namespace), pod, _decode)
         except SYNC_ERRORS as error:
@@ -138,9 +138,9 @@ class PodControl:
         self._writes.wrote(meta.key, meta.uid, PODS, made.resource_version)
         self._recorder.normal(about, "SuccessfulCreate", f"Created pod: {made.name}")
 
-    async def delete(self, replica_set: ReplicaSet, name: str) -> None:
+    async def delete(self, owner: PodOwner, name: str) -> None:
         """Delete a pod by name and record an Event, except if the pod is not found."""
-        about = replica_set.reference
+        about = owner.reference
         try:
             await self._client.delete(PODS.object(name, about.namespace))
         except SYNC_ERRORS as error:

@@ -31,7 +31,7 @@ from extender.controllers.context import ControllerContext
 from extender.controllers.metrics import ReplicaSetMetrics
 from extender.controllers.replicaset.caches import ReplicaSetCaches
 from extender.controllers.replicaset.controller_ref_manager import (
-    PodControllerRefManager,
+    ControllerRefManager,
     terminating_pods,
 )
 from extender.controllers.replicaset.event_handlers import (
@@ -264,8 +264,10 @@ class ReplicaSetController:
     async def _sync_replica_set(self, replica_set: ReplicaSet) -> float | None:
         satisfied = self.expectations.satisfied(replica_set.metadata.key)
         candidates = self.caches.candidates(replica_set)
-        claims = PodControllerRefManager(self._client, self._pods, replica_set)
-        active = await claims.claim_pods(pod for pod in candidates if pod.active)
+        claims: ControllerRefManager[OwnedPod] = ControllerRefManager(
+            self._client, replica_set, REPLICA_SETS, "Pod", self._pods.patch
+        )
+        active = await claims.claim(pod for pod in candidates if pod.active)
         terminating = terminating_pods(replica_set, candidates)
         error = None
         if satisfied and not replica_set.metadata.deleting:

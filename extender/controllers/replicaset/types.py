@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct, field
@@ -29,6 +29,25 @@ API_VERSION: Final = "apps/v1"
 
 _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 _ZERO_TIME_NS: Final = -62_135_596_800 * 10**9
+
+
+class PodOwner(Protocol):
+    """A workload: an object that controls pods, or other objects; without a selector, none."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The metadata of the workload."""
+        ...
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        """Its selector; None selects nothing."""
+        ...
+
+    @property
+    def reference(self) -> ObjectReference:
+        """The object reference of Events about it."""
+        ...
 
 
 class OwnedPod(Struct, frozen=True):
@@ -260,13 +279,14 @@ def _parse_selector(selector: LabelSelectorV1 | None) -> tuple[LabelSelector | N
         return None, str(error)
 
 
-def controller_reference(replica_set: ReplicaSet) -> dict[str, Any]:
-    """Return the owner reference of the pods that a ReplicaSet controls."""
+def controller_reference(owner: PodOwner) -> dict[str, Any]:
+    """Return the owner reference of the objects that a workload controls."""
+    reference = owner.reference
     return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "name": replica_set.metadata.name,
-        "uid": replica_set.metadata.uid,
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "name": reference.name,
+        "uid": reference.uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }

@@ -10,18 +10,19 @@ import pytest
 
 from extender.controllers.replicaset.controller_ref_manager import (
     ClaimDecision,
-    PodControllerRefManager,
+    ControllerRefManager,
     decide_claim,
     release_patch,
     terminating_pods,
 )
 from extender.controllers.replicaset.pod_control import PodControl
-from extender.controllers.replicaset.types import ReplicaSet
+from extender.controllers.replicaset.types import OwnedPod, ReplicaSet
 from extender.kube.controller_runtime.controller import RetryError
 from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.informers.consistency_store import ConsistencyStore
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.resources import REPLICA_SETS
 from extender.kube.rest.transport import Request, Response
 from tests.builders import Document
 from tests.builders.replicas import a_pod, a_replica_set, controlled_by
@@ -36,10 +37,11 @@ from tests.transports import AnsweringTransport, refusal, success
 DELETED = "2026-01-01T00:00:00Z"
 
 
-def claims(transport: AnsweringTransport, of: ReplicaSet) -> PodControllerRefManager:
+def claims(transport: AnsweringTransport, of: ReplicaSet) -> ControllerRefManager[OwnedPod]:
     client = Client(transport)
     recorder = EventWriter(client, SystemClock(), Random(1)).recorder("tester")
-    return PodControllerRefManager(client, PodControl(client, recorder, ConsistencyStore({})), of)
+    pods = PodControl(client, recorder, ConsistencyStore({}))
+    return ControllerRefManager(client, of, REPLICA_SETS, "Pod", pods.patch)
 
 
 def stored(of: Document, objection: str | None) -> Document:
@@ -68,7 +70,7 @@ async def test_upstreams_table(case: Case) -> None:
     controller = {**case["controller"], "spec": {"selector": case["selector"]}}
     transport = server(controller, case["can_adopt_error"], case["patch_errors"])
     pods = [owned_pod(each) for each in case["pods"]]
-    claim = claims(transport, decoded_set(controller)).claim_pods(pods)
+    claim = claims(transport, decoded_set(controller)).claim(pods)
     if case["expect_error"]:
         with pytest.raises(RetryError, match=case["can_adopt_error"]):
             await claim
@@ -152,7 +154,7 @@ async def test_a_missing_orphan_is_no_error_and_all_orphans_are_tried() -> None:
     names = ("gone", "invalid", "busy", "well")
     pods = [owned_pod(a_pod(name, labels={"app": "web"})) for name in names]
     with pytest.raises(RetryError, match=r"^\[422 Refused, 500 Refused\]$"):
-        await claims(transport, decoded_set(WEB)).claim_pods(pods)
+        await claims(transport, decoded_set(WEB)).claim(pods)
     assert [each.method for each in transport.requests] == ["GET", *["PATCH"] * 4]
 
 
@@ -170,7 +172,7 @@ async def test_nothing_is_adopted_unless_the_server_confirms_the_replica_set(
     transport = AnsweringTransport(lambda _: answer)
     pods = [owned_pod(a_pod(name, labels={"app": "web"})) for name in "ab"]
     with pytest.raises(RetryError) as raised:
-        await claims(transport, decoded_set(WEB)).claim_pods(pods)
+        await claims(transport, decoded_set(WEB)).claim(pods)
     assert str(raised.value).startswith(f"[can't adopt Pod default/a (a): {objection}")
     assert "can't adopt Pod default/b (b): " in str(raised.value)
     assert len(transport.requests) == 1
