@@ -56,6 +56,12 @@ def _make_scheduler(
     return Scheduler(context, options or SchedulerOptions())
 
 
+def _make_deployment_controller(context: ControllerContext) -> Component:
+    from fakeapi.controlplane.workloads.deployment_controller import DeploymentController
+
+    return DeploymentController(context)
+
+
 COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
@@ -66,6 +72,7 @@ COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "nodelifecycle": NodeLifecycleController,
     "tainteviction": TaintEvictionController,
     **WORKLOADS,
+    "deployment": _make_deployment_controller,
     "kubelet": _make_kubelet,
     "scheduler": _make_scheduler,
 }

@@ -35,6 +35,8 @@ _ROOTS: Final = {
     "ServiceAccount": "/api/v1/serviceaccounts",
     "ResourceQuota": "/api/v1/resourcequotas",
     "Widget": "/apis/example.com/v1/widgets",
+    "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
+    "ControllerRevision": "/apis/apps/v1/controllerrevisions",
     "Deployment": "/apis/apps/v1/deployments",
     "ReplicaSet": "/apis/apps/v1/replicasets",
     "StatefulSet": "/apis/apps/v1/statefulsets",

@@ -22,10 +22,11 @@ SIMULATION_SCRIPT: Final = {
         {"match": {"labels": FAILS}, "start": "100ms", "stages": [{"after": 0, "exit": 1}]},
         {"match": {"labels": _FIRST}, "start": "100ms", "stages": [{"after": 0, "exit": 1}]},
         {"match": {"labels": FAILS_ONCE}, "start": "100ms", "stages": [{"after": 0, "exit": 0}]},
+        {"match": {"labels": {"state": "stuck"}}, "start": "1h", "stop": "100ms"},
         {"match": {}, "start": "100ms", "stop": "100ms"},
     ],
 }
-"""Pods run at once, and succeed or fail if their labels say so."""
+"""Pods run at once, and succeed, fail or never start if their labels say so."""
 
 
 def in_namespace(kind: str, name: str, namespace: str, **fields: Any) -> Document:

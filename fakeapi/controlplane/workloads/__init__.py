@@ -1,0 +1,1 @@
+"""Controllers of workloads, with the behaviour of kube-controller-manager's."""
