@@ -62,6 +62,12 @@ def _make_deployment_controller(context: ControllerContext) -> Component:
     return DeploymentController(context)
 
 
+def _make_job_controller(context: ControllerContext) -> Component:
+    from fakeapi.controlplane.workloads.job_controller import JobController
+
+    return JobController(context)
+
+
 COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
@@ -73,6 +79,7 @@ COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "tainteviction": TaintEvictionController,
     **WORKLOADS,
     "deployment": _make_deployment_controller,
+    "job": _make_job_controller,
     "kubelet": _make_kubelet,
     "scheduler": _make_scheduler,
 }

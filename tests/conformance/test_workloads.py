@@ -8,10 +8,13 @@ import pytest
 
 from tests.conformance.operators import kube_controller_manager
 from tests.conformance.scheduling.releases import built
-from tests.conformance.workloads import deployments
+from tests.conformance.workloads import deployments, jobs
 from tests.conformance.workloads.runs import Scenario, differences, record
 
-SCENARIOS = (*deployments.SCENARIOS,)
+SCENARIOS = (
+    *deployments.SCENARIOS,
+    *jobs.SCENARIOS,
+)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
