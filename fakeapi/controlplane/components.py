@@ -68,6 +68,12 @@ def _make_job_controller(context: ControllerContext) -> Component:
     return JobController(context)
 
 
+def _make_stateful_set_controller(context: ControllerContext) -> Component:
+    from fakeapi.controlplane.workloads.stateful_set_controller import StatefulSetController
+
+    return StatefulSetController(context)
+
+
 COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
@@ -80,6 +86,7 @@ COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     **WORKLOADS,
     "deployment": _make_deployment_controller,
     "job": _make_job_controller,
+    "statefulset": _make_stateful_set_controller,
     "kubelet": _make_kubelet,
     "scheduler": _make_scheduler,
 }
