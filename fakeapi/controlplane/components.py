@@ -74,6 +74,12 @@ def _make_stateful_set_controller(context: ControllerContext) -> Component:
     return StatefulSetController(context)
 
 
+def _make_daemon_set_controller(context: ControllerContext) -> Component:
+    from fakeapi.controlplane.workloads.daemon_set_controller import DaemonSetController
+
+    return DaemonSetController(context)
+
+
 COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
@@ -87,6 +93,7 @@ COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "deployment": _make_deployment_controller,
     "job": _make_job_controller,
     "statefulset": _make_stateful_set_controller,
+    "daemonset": _make_daemon_set_controller,
     "kubelet": _make_kubelet,
     "scheduler": _make_scheduler,
 }
