@@ -80,6 +80,12 @@ def _make_daemon_set_controller(context: ControllerContext) -> Component:
     return DaemonSetController(context)
 
 
+def _make_endpoint_slice_controller(context: ControllerContext) -> Component:
+    from fakeapi.controlplane.workloads.endpoint_slice_controller import EndpointSliceController
+
+    return EndpointSliceController(context)
+
+
 COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
@@ -94,6 +100,7 @@ COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "job": _make_job_controller,
     "statefulset": _make_stateful_set_controller,
     "daemonset": _make_daemon_set_controller,
+    "endpointslice": _make_endpoint_slice_controller,
     "kubelet": _make_kubelet,
     "scheduler": _make_scheduler,
 }

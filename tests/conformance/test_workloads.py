@@ -8,13 +8,14 @@ import pytest
 
 from tests.conformance.operators import kube_controller_manager
 from tests.conformance.scheduling.releases import built
-from tests.conformance.workloads import deployments, jobs, stateful_sets
+from tests.conformance.workloads import deployments, jobs, services, stateful_sets
 from tests.conformance.workloads.runs import Scenario, differences, record
 
 SCENARIOS = (
     *deployments.SCENARIOS,
     *jobs.SCENARIOS,
     *stateful_sets.SCENARIOS,
+    *services.SCENARIOS,
 )
 
 

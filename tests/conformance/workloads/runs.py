@@ -24,7 +24,7 @@ from tests.conformance.workloads.outcome import outcome
 
 QUIET_SECONDS: Final = 2.5
 PATIENCE_SECONDS: Final = 15.0
-OURS: Final = "kubelet,scheduler,gc,replicaset,deployment,job,statefulset,daemonset"
+OURS: Final = "kubelet,scheduler,gc,replicaset,deployment,job,statefulset,daemonset,endpointslice"
 _THEIRS: Final = (
     *("deployment-controller", "replicaset-controller", "job-controller", "daemonset-controller"),
     *("statefulset-controller", "endpointslice-controller", "ttl-after-finished-controller"),
