@@ -124,7 +124,7 @@ class DeploymentController:
         return await self._write(resized, rollout_status(resized, self._clock.now_ns()))
 
     async def _resize(self, rollout: Rollout, sizes: Mapping[str, int]) -> Rollout:
-        """Give ReplicaSets their sizes and the annotations of these; others stay as they are."""
+        """Scale the ReplicaSets that have a size, and set the annotations of that size."""
         annotations, resized = size_annotations(rollout.deployment), {}
         for each in rollout.all:
             name, before = each.metadata.name, each.spec.desired
