@@ -146,8 +146,8 @@ class Stage(ApiAccess):
         return format_time(self.cluster.clock.now_ns())
 
     def load(self, *things: Document) -> None:
-        """Load objects unchanged."""
-        self.cluster.load(things)
+        """Store objects as they are, valid or not."""
+        self.cluster.world.put_all(things)
 
     def plan_faults(self, *faults: Fault, agent: str = "") -> None:
         """Apply faults from now on, to all requests or to those of one client."""

@@ -135,7 +135,7 @@ async def webhook_stage(
 ) -> AsyncIterator[WebhookStage]:
     """Open a stage that runs the webhooks beside the components of ``run``."""
     async with VirtualCluster(run=run, start_ns=start_ns) as cluster:
-        cluster.load([*definitions, *documents])
+        cluster.world.put_all([*definitions, *documents])
         cluster.control_plane[SPREAD_WEBHOOKS].start()
         await cluster.clock.advance(1)
         yield WebhookStage(cluster)
