@@ -55,6 +55,30 @@ EVENTS: Final[Mapping[str, Sequence[EventReason]]] = {
         _normal("SuccessfulDelete", "ReplicaSet", "A pod is deleted."),
         _warning("FailedDelete", "ReplicaSet", "The API server rejects the deletion of a pod."),
     ),
+    "deployment-controller": (
+        _normal("ScalingReplicaSet", "Deployment", "A ReplicaSet is created or scaled."),
+        _warning("ReplicaSetCreateError", "Deployment", "The API server rejects a ReplicaSet."),
+    ),
+    "job-controller": (
+        _normal("SuccessfulCreate", "Job", "A pod is created."),
+        _normal("SuccessfulDelete", "Job", "A pod is deleted."),
+        _normal("Completed", "Job", "The expected number of pods succeeded."),
+        _normal("Suspended", "Job", "The Job is suspended."),
+        _normal("Resumed", "Job", "The Job is not suspended any more."),
+        _warning("FailedCreate", "Job", "The API server rejects a pod."),
+        _warning("BackoffLimitExceeded", "Job", "More pods failed than `backoffLimit`."),
+        _warning("DeadlineExceeded", "Job", "The Job ran longer than `activeDeadlineSeconds`."),
+    ),
+    "statefulset-controller": (
+        _normal("SuccessfulCreate", "StatefulSet", "A pod or a claim is created."),
+        _normal("SuccessfulDelete", "StatefulSet", "A pod is deleted."),
+        _warning("FailedCreate", "StatefulSet", "The API server rejects a pod or a claim."),
+    ),
+    "daemonset-controller": (
+        _normal("SuccessfulCreate", "DaemonSet", "A pod is created."),
+        _normal("SuccessfulDelete", "DaemonSet", "A pod is deleted."),
+        _warning("FailedCreate", "DaemonSet", "The API server rejects a pod."),
+    ),
     "workloadspread-controller": (
         _normal("RecoverSchedulable", "WorkloadSpread", "Pods of a subset can be scheduled again."),
         _warning("CreatePodFailed", "WorkloadSpread", "An expected pod was not created in time."),

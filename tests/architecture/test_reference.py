@@ -69,7 +69,7 @@ def test_every_key_has_a_meaning(kind: type[msgspec.Struct]) -> None:
     ("path", "type_", "default"),
     [
         ("port", "integer from 0 to 65535", "`8888`"),
-        ("search", "`offered` or `cluster`", '`"offered"`'),
+        ("search", "`offered` or `cluster`", '`"cluster"`'),
         ("tls.certificate", "string", "required"),
         ("limits.idleSeconds", "number above 0", "`120`"),
         ("featureGates", "map of string to boolean", "`{}`"),

@@ -62,6 +62,7 @@ _MANAGER: Final = "kubernetes.io/job-controller"
 _COMPLETED: Final = JobOutcome(
     "SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods"
 )
+_SUSPENSION: Final = {"True": "Suspended", "False": "Resumed"}
 _INDEX_VARIABLE: Final = {
     "name": "JOB_COMPLETION_INDEX",
     "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
@@ -210,7 +211,7 @@ class JobController:
             elif each.type == "Complete":
                 self._recorder.normal(job.reference, "Completed", "Job completed")
             elif each.type == "Suspended":
-                self._recorder.normal(job.reference, each.reason[3:], each.message)
+                self._recorder.normal(job.reference, _SUSPENSION[each.status], each.message)
 
 
 def job_pod(job: Job, index: int | None) -> dict[str, Any]:
