@@ -20,6 +20,7 @@ from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client
 from extender.kube.rest.transport import TransportError
 from extender.terminal.program import log_line
+from extender.terminal.progress import show_progress
 from policies.kubernetes.input_error import InputError
 
 
@@ -61,9 +62,11 @@ class ClusterSource:
         if len(given) > 1 and given != ["--kubeconfig", "--context"]:
             raise ClusterOptionsError(f"{' and '.join(given)} exclude each other")
         if self.files:
-            return read_objects(self.files, self.warn)
+            with show_progress(f"reading {', '.join(self.files)}"):
+                return read_objects(self.files, self.warn)
         try:
-            found = asyncio.run(self._list(kinds))
+            with show_progress("listing the objects of the cluster"):
+                found = asyncio.run(self._list(kinds))
         except (ApiError, MalformedError, TransportError) as error:
             log_line(" ".join(str(error).split()))
             raise typer.Exit(1) from None
