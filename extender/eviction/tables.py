@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -14,13 +15,15 @@ from extender.eviction.scenario import ScenarioStepResult
 from extender.terminal.output import TableRows
 from extender.terminal.tables import plain_table
 from policies.eviction.manager import SyncResult
-from policies.eviction.messages import format_available
+from policies.eviction.observations import BYTE_SIGNALS
 from policies.eviction.ranking import PodUsage, ranking_steps
 from policies.eviction.signals import Signal
 from policies.eviction.thresholds import Threshold
 from policies.kubernetes.duration import format_duration
 
-_SHOWN_PODS = 40
+_SHOWN_PODS: Final = 40
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_COUNTS: Final = ("", "k", "M", "G", "T", "P", "E")
 
 
 def evict_table(node: str, rounds: Sequence[SyncResult], rows: TableRows) -> RenderableType:
@@ -32,7 +35,7 @@ def evict_table(node: str, rounds: Sequence[SyncResult], rows: TableRows) -> Ren
     if last.ranking:
         evicted = {each.pod.uid for each in last.evictions}
         signal = last.triggered[0].signal
-        table = RankingTable(signal, evicted, format_available, rows.at_most(_SHOWN_PODS))
+        table = RankingTable(signal, evicted, rows.at_most(_SHOWN_PODS))
         parts.append(table.render(last.ranking))
     parts.extend(Text(each.message.strip(), style="italic") for each in last.evictions)
     if last.evictions:
@@ -71,8 +74,8 @@ def _thresholds(sync: SyncResult) -> Table:
         table.add_row(
             _mark(sync, threshold),
             str(threshold),
-            "" if found is None else format_available(threshold.signal, found.available),
-            "" if found is None else format_available(threshold.signal, found.capacity),
+            "" if found is None else format_amount(threshold.signal, found.available),
+            "" if found is None else format_amount(threshold.signal, found.capacity),
             "" if threshold.hard else format_duration(threshold.grace_ns),
         )
     return table
@@ -92,7 +95,6 @@ class RankingTable:
 
     signal: Signal
     marked: Collection[str]
-    format_amount: Callable[[Signal, int], str]
     max_pods: int
 
     def render(self, ranking: Sequence[PodUsage]) -> Table:
@@ -110,5 +112,22 @@ class RankingTable:
         yield "→" if pod.uid in self.marked else "never" if pod.critical else ""
         yield pod.key
         yield str(pod.priority)
-        yield "no stats" if usage.usage is None else self.format_amount(signal, usage.usage)
-        yield "" if signal is Signal.PIDS else self.format_amount(signal, usage.request)
+        yield "no stats" if usage.usage is None else format_amount(signal, usage.usage)
+        yield "" if signal is Signal.PIDS else format_amount(signal, usage.request)
+
+
+def format_amount(signal: Signal, number: int) -> str:
+    """Format an amount of a signal with three digits: ``1.21Gi``, ``-740Mi``, ``6.5M``."""
+    base, units = (1024, _UNITS) if signal in BYTE_SIGNALS else (1000, _COUNTS)
+    return _format_rounded(number, base, units)
+
+
+def _format_rounded(number: int, base: int, units: Sequence[str]) -> str:
+    """Format a number with three digits, rounded towards zero; units differ by ``base``."""
+    unit, left = 0, abs(number)
+    while left >= 1000 * base**unit and unit < len(units) - 1:
+        unit += 1
+    whole, rest = divmod(left, base**unit)
+    fraction = f"{rest * 100 // base**unit:02}"[: max(0, 3 - len(str(whole)))]
+    shown = f"{whole}.{fraction}".rstrip("0").rstrip(".") if fraction else str(whole)
+    return f"{'-' if number < 0 else ''}{shown}{units[unit]}"

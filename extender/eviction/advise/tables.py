@@ -13,17 +13,14 @@ from rich.text import Text
 from extender.eviction.advise.executor import Action
 from extender.eviction.advise.rounds import ObservationRound
 from extender.eviction.explanation import format_time, result_message
-from extender.eviction.tables import RankingTable
+from extender.eviction.tables import RankingTable, format_amount
 from extender.terminal.tables import plain_table
 from policies.eviction.forecast import NodeForecast, ThresholdForecast
-from policies.eviction.observations import BYTE_SIGNALS
 from policies.eviction.signals import Signal
 from policies.eviction.trends import Trend
 from policies.kubernetes.duration import format_duration
 
 _SECOND: Final = 10**9
-_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_COUNTS: Final = ("", "k", "M", "G", "T", "P", "E")
 _BAR_WIDTH: Final = 8
 _MILLION: Final = 10**6
 _SHOWN_PODS: Final = 10
@@ -31,23 +28,6 @@ _SHOWN_UNREAD: Final = 20
 
 _COPIED_SIGNALS: Final = (Signal.CONTAINER_FS, Signal.CONTAINER_FS_INODES)
 """Signals whose thresholds are copies of those of another filesystem, which is shown."""
-
-
-def format_amount(signal: Signal, number: int) -> str:
-    """Format an amount of a signal with three digits: ``1.21Gi``, ``-740Mi``, ``6.5M``."""
-    base, units = (1024, _UNITS) if signal in BYTE_SIGNALS else (1000, _COUNTS)
-    return format_rounded(number, base, units)
-
-
-def format_rounded(number: int, base: int, units: Sequence[str]) -> str:
-    """Format a number with three digits, rounded towards zero; units differ by ``base``."""
-    unit, left = 0, abs(number)
-    while left >= 1000 * base**unit and unit < len(units) - 1:
-        unit += 1
-    whole, rest = divmod(left, base**unit)
-    fraction = f"{rest * 100 // base**unit:02}"[: max(0, 3 - len(str(whole)))]
-    shown = f"{whole}.{fraction}".rstrip("0").rstrip(".") if fraction else str(whole)
-    return f"{'-' if number < 0 else ''}{shown}{units[unit]}"
 
 
 def format_seconds(nanoseconds: int) -> str:
@@ -230,5 +210,5 @@ def _pods(forecast: NodeForecast) -> Table:
     leading, first = forecast.leading, forecast.first_victim
     assert leading is not None
     marked = set() if first is None else {first.pod.uid}
-    table = RankingTable(leading.threshold.signal, marked, format_amount, _SHOWN_PODS)
+    table = RankingTable(leading.threshold.signal, marked, _SHOWN_PODS)
     return table.render(forecast.ranking)

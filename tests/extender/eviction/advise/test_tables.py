@@ -6,12 +6,12 @@ import pytest
 
 from extender.eviction.advise.tables import (
     forecast_notes,
-    format_amount,
     format_headline,
     format_time_left,
     format_trend,
     margin_bar,
 )
+from extender.eviction.tables import format_amount
 from policies.eviction.forecast import NO_HISTORY, NodeForecast, forecast_node
 from policies.eviction.manager import SyncInput
 from policies.eviction.signals import Signal
