@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FindUnknownFields = Callable[[bytes], Iterable[str]]
 
 _MAX_WARNINGS: Final = 20
+_MAX_WARNING: Final = 500
 
 
 def extender_commands(
@@ -122,14 +123,14 @@ def _explain_spread(warn: WarnAboutFields) -> typer.Typer:
 
 
 def _warn_about_fields(unknown_fields: FindUnknownFields, manifests: Iterable[Manifest]) -> None:
-    """Print a line for each unknown field, up to a limit."""
+    """Print a line for each unknown field, both up to a limit."""
     found = (
         f"{manifest.source}: {line}"
         for manifest in manifests
         for line in unknown_fields(manifest.raw)
     )
     for line in islice(found, _MAX_WARNINGS):
-        log_line(f"warning: {line}")
+        log_line(f"warning: {' '.join(line.split())[:_MAX_WARNING]}")
     more = sum(1 for _ in found)
     if more:
         log_line(f"warning: {more} more unknown fields")

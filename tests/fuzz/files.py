@@ -219,8 +219,10 @@ def _run(arguments: Sequence[str]) -> None:
 
 
 def _is_no_error(line: str) -> bool:
-    """Return whether a line is of the log, or a warning about a recording that breaks off."""
-    return line.startswith('{"') or line.endswith("events up to this point are replayed")
+    """Return whether a line is of the log, or a warning."""
+    return line.startswith(('{"', "reprieve: warning: ")) or line.endswith(
+        "events up to this point are replayed"
+    )
 
 
 def _is_error_line(line: str) -> bool:

@@ -31,7 +31,10 @@ def unknown_fields(manifest: bytes) -> Iterator[str]:
 
     A manifest that cannot be decoded has no lines: its reader reports that.
     """
-    document = orjson.loads(manifest)
+    try:
+        document = orjson.loads(manifest)
+    except orjson.JSONDecodeError:  # nested too deeply
+        return
     api_version, kind_name = document.get("apiVersion"), document.get("kind")
     kind = BUILTIN.of(str(api_version), str(kind_name))
     if kind is None:
@@ -39,7 +42,7 @@ def unknown_fields(manifest: bytes) -> Iterator[str]:
     shape = schema_of(kind)
     try:
         unknown = decode_struct(shape, document)
-    except StructDecodeError:
+    except (StructDecodeError, RecursionError):
         return
     for path in unknown:
         parent, name = _parent(shape, path)

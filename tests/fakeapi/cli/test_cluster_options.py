@@ -91,3 +91,11 @@ class TestUnknownFields:
         assert self.explain(command_line, tmp_path, *odd) == 0
         lines = capsys.readouterr().err.splitlines()
         assert (len(lines), lines[20]) == (22, "reprieve: warning: 5 more unknown fields")
+
+    def test_a_warning_is_one_line(
+        self, tmp_path: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert self.explain(command_line, tmp_path, {**pod_json("a"), "a\nb" + "c" * 1000: 1}) == 0
+        first, _ = capsys.readouterr().err.splitlines()
+        assert first.startswith(f"reprieve: warning: {tmp_path}/cluster.json[1]: a bccc")
+        assert len(first) < 600
