@@ -12,7 +12,7 @@ import promql_parser as promql
 import pytest
 
 from tests.builders import Document
-from tests.deploy.charts import CHART, DEPLOY, MONITORED, only, rendered
+from tests.deploy.charts import CHART, DEPLOY, MONITORED, RefusedError, only, rendered
 from tests.deploy.cluster_objects import filtered, preempted
 from tests.deploy.image import ROOT, Image
 from tests.deploy.installation import installed
@@ -20,6 +20,8 @@ from tests.deploy.network import Network
 
 DASHBOARD: Final = CHART / "files" / "reprieve.json"
 OPERATIONS: Final = ROOT / "docs" / "operations.md"
+RUNBOOKS: Final = ROOT / "docs" / "runbooks.md"
+PUBLISHED: Final = "https://docs.example/runbooks.html"
 
 _OF_THE_TARGET: Final = {"namespace", "service", "pod"}
 _PARTS: Final = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("",), "gauge": ("",)}
@@ -28,8 +30,10 @@ _DOCUMENTED: Final = re.compile(r"`(reprieve_\w+)(?:\{([\w,]+)\})?`")
 _NAMED: Final = re.compile(r"\{\{ ?(?:\$labels\.)?(\w+) ?\}\}")
 
 
-def alerts() -> list[Document]:
-    [group] = only("PrometheusRule", rendered(MONITORED))["spec"]["groups"]
+def alerts(**values: Any) -> list[Document]:
+    rule = {"create": True, **values}
+    shown = rendered({"monitoring": {**MONITORED["monitoring"], "prometheusRule": rule}})
+    [group] = only("PrometheusRule", shown)["spec"]["groups"]
     rules: list[Document] = group["rules"]
     return rules
 
@@ -148,3 +152,17 @@ def test_alerts_have_a_severity_and_a_description(alert: str) -> None:
     [rule] = [each for each in alerts() if each["alert"] == alert]
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
     assert set(rule["annotations"]) == {"summary", "description"}
+
+
+def test_every_alert_has_a_section_of_the_runbooks_and_links_to_it() -> None:
+    sections = re.findall(r"^## (\w+)$", RUNBOOKS.read_text(), re.MULTILINE)
+    shown = alerts(runbookURL=PUBLISHED)
+    assert [alert["alert"] for alert in shown] == sections
+    links = [alert["annotations"]["runbook_url"] for alert in shown]
+    assert links == [f"{PUBLISHED}#{section.lower()}" for section in sections]
+
+
+@pytest.mark.parametrize("url", ["docs.example/runbooks", f"{PUBLISHED}#alerts"])
+def test_the_url_of_the_runbooks_has_a_scheme_and_no_anchor(url: str) -> None:
+    with pytest.raises(RefusedError, match="runbookURL"):
+        alerts(runbookURL=url)
