@@ -34,6 +34,7 @@ from extender.terminal.command_line import (
     UpstreamOption,
     stop_signal,
 )
+from extender.terminal.log_output import log_to_stderr
 from extender.terminal.loop_errors import log_loop_errors
 
 EXAMPLE: Final = "serve --embedded demo --port 0"
@@ -90,6 +91,7 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
         }
         overrides = {name: value for name, value in flags.items() if value is not None}
         settings = load_serving_config(config, overrides, SystemClock())
+        log_to_stderr(settings.log.level, settings.log.format)
         log_gate_warnings(settings)
         if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")

@@ -41,6 +41,9 @@ A configuration; every field is optional and has this default::
     shutdownDelaySeconds: 0   # the time from not being ready to closing the socket
     decisionsKept: 256        # the number of decisions for GET /decisions
     events: false             # record Kubernetes Events on preemptors and victims
+    log:                      # on stderr
+      level: info             # the least severe lines that are written
+      format: json            # text: for people, with colours on a terminal
     tracing:                  # by default none; needs the extra "otel"
       endpoint: ""            # an OTLP/HTTP collector: http://127.0.0.1:4318/v1/traces
       serviceName: reprieve   # the name of this service in traces
@@ -93,6 +96,7 @@ from extender.config.strict_decoding import (
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.typed_decoder import FieldError, label_selector_of
 from extender.protocol.verb_context import FallbackKind, Search
+from extender.terminal.log_output import LogFormat, LogLevel
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering import Filter, configured_filters
@@ -173,6 +177,13 @@ class DevicesConfig(_ConfigSection, frozen=True):
     free_victims: bool = False
 
 
+class LogConfig(_ConfigSection, frozen=True):
+    """The level of the log, and the format of its lines."""
+
+    level: LogLevel = LogLevel.INFO
+    format: LogFormat = LogFormat.JSON
+
+
 class TracingConfig(_ConfigSection, frozen=True):
     """The endpoint of traces, and the ratio of calls that are sampled."""
 
@@ -211,6 +222,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     shutdown_delay_seconds: _Seconds = 0.0
     decisions_kept: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
     events: bool = False
+    log: LogConfig = LogConfig()
     tracing: TracingConfig | None = None
 
 

@@ -36,7 +36,7 @@ class LazyCommand(TyperCommand):
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
         """Import the command, and parse its arguments; its log is sent to stderr."""
-        from extender.terminal.command_line import log_to_stderr  # imported on use: start-up time
+        from extender.terminal.log_output import log_to_stderr  # imported on use: start-up time
 
         gc.disable()
         log_to_stderr()

@@ -1,40 +1,16 @@
-"""What all commands share: options, their parsers, the log on stderr, the stop signal."""
+"""What all commands share: options, their parsers, and the stop signal."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
 
-import msgspec
-import structlog
 import typer
 
-from extender.terminal.log_limits import bound_event
 from extender.terminal.output import OutputFormat
-
-
-def log_to_stderr() -> None:
-    """Send the log to stderr, one JSON line for each event; stdout is for the commands."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            bound_event,
-            structlog.processors.JSONRenderer(serializer=_as_json),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
-
-
-def _as_json(event: object, **_: object) -> str:
-    return msgspec.json.encode(event, enc_hook=repr).decode()
 
 
 def parse_time_option(text: str) -> datetime:

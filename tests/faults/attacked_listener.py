@@ -17,7 +17,7 @@ from pathlib import Path
 
 from extender.config.component_config import ConnectionLimits
 from extender.server.python_gc import return_free_memory
-from extender.terminal.command_line import log_to_stderr
+from extender.terminal.log_output import log_to_stderr
 from tests.extender.secure_serving.raw_clients import run_listener
 
 BUDGET_MIB = 64

@@ -25,7 +25,7 @@ from random import Random
 from typing import Final
 
 from extender.server.python_gc import return_free_memory
-from extender.terminal.command_line import log_to_stderr
+from extender.terminal.log_output import log_to_stderr
 from tests.fuzz.kind import Kind
 from tests.fuzz.kinds import KINDS, SERVERS
 

@@ -8,7 +8,7 @@ import statistics
 import sys
 import time
 
-from extender.terminal.command_line import log_to_stderr
+from extender.terminal.log_output import log_to_stderr
 from fakeapi import VirtualCluster
 from tests.builders import thing
 from tests.fakeapi.controlplane.kubelet.stages import pod

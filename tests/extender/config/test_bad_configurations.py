@@ -114,6 +114,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
         (
             "search: all\nupstream: '1.12'\npolicy: mine\n"
             "degraded: {late: {filter: panic}}\npluginConfig: [{name: Mine}]\n"
+            "log: {level: fatal, format: xml}\n"
         ),
         [
             "F: search: Invalid enum value 'all'; expected one of offered, cluster",
@@ -121,6 +122,11 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
                 "F: degraded.late.filter: Invalid enum value 'panic'; expected one of error, veto, "
                 "echo"
             ),
+            (
+                "F: log.level: Invalid enum value 'fatal'; expected one of debug, info, warning, "
+                "error"
+            ),
+            "F: log.format: Invalid enum value 'xml'; expected one of json, text",
             (
                 "F: pluginConfig[0].name: Invalid value 'Mine'; expected one of NodeResourcesFit, "
                 "NodeAffinity, PodTopologySpread, DefaultPreemption, InterPodAffinity, "

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from extender.config.component_config import Config, find_policy, load_config
+from extender.config.component_config import Config, LogConfig, find_policy, load_config
 from extender.config.strict_decoding import ConfigError
 from extender.protocol.verb_context import Search
+from extender.terminal.log_output import LogFormat, LogLevel
 from policies import decide_preemption
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, SchedulerRules
 from tests.builders import node, pod, snapshot
@@ -31,6 +32,7 @@ def test_every_field_is_optional(tmp_path: Path) -> None:
         search=Search.CLUSTER,
         upstream="1.38",
         promise_seconds=30.0,
+        log=LogConfig(LogLevel.INFO, LogFormat.JSON),
     )
 
 
@@ -46,6 +48,7 @@ upstream: "1.31"
 featureGates: {NodeDeclaredFeatures: false}
 promiseSeconds: 2.5
 schedulerNames: [default-scheduler, batch-scheduler]
+log: {level: warning, format: text}
 """
     assert load_config(written(tmp_path, text)) == Config(
         "0.0.0.0",  # noqa: S104 - a text that is read, not a bind
@@ -58,6 +61,7 @@ schedulerNames: [default-scheduler, batch-scheduler]
         {"NodeDeclaredFeatures": False},
         2.5,
         scheduler_names=("default-scheduler", "batch-scheduler"),
+        log=LogConfig(LogLevel.WARNING, LogFormat.TEXT),
     )
 
 
