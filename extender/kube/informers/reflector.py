@@ -142,7 +142,8 @@ class Reflector(Generic[T]):
     - `watching`: whether a watch is open, so that silence means that nothing changed;
     - `relists`: lists after the first; `reconnects`: watches resumed without a list;
     - `refusal`: why the resource is unavailable, "" if it is not;
-    - `last_error`: the error of the last request or watch, "" if it succeeded.
+    - `last_error`: the error of the last request or watch, "" if it succeeded; of a 403, with the
+      permission to grant.
     """
 
     def __init__(
@@ -314,7 +315,15 @@ class Reflector(Generic[T]):
             self._log.warning(
                 "informer_trouble", error=str(error), then=then, in_seconds=round(delay, 1)
             )
-        self._error_kind, self.last_error = kind, str(error)
+        self._error_kind, self.last_error = kind, self._describe_error(error)
+
+    def _describe_error(self, error: RequestError) -> str:
+        if isinstance(error, ApiError) and error.status == 403:
+            return f"{error.status} {error.reason}: {error.message}; {self._missing_permission()}"
+        return str(error)
+
+    def _missing_permission(self) -> str:
+        return f"grant list and watch on {self._resource}"
 
     def _log_recovery(self) -> None:
         if self._error_kind:
@@ -335,4 +344,5 @@ class OptionalReflector(Reflector[T]):
             self._settled.set()
 
     def _describe_refusal(self, error: ApiError) -> str:
-        return f"{error.status} {error.reason}"
+        described = f"{error.status} {error.reason}"
+        return f"{described}; {self._missing_permission()}" if error.status == 403 else described

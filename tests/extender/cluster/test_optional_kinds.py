@@ -31,6 +31,9 @@ from tests.extender.kube.informer_scripts import A1, ScriptRun, play
 from tests.extender.secure_serving.raw_clients import wait_until
 
 NOT_FOUND, FORBIDDEN = a_refusal(404, "NotFound"), a_refusal(403, "Forbidden")
+FORBIDDEN_VOLUMES = (
+    "v1 Thing rejected by the server (403 Forbidden; grant list and watch on persistentvolumes)"
+)
 
 
 async def followed(resource: Resource, *script: Reply) -> ScriptRun:
@@ -84,9 +87,12 @@ async def test_the_first_version_that_is_served_is_followed(
         (
             DEVICE_TAINT_RULES,
             [FORBIDDEN],
-            "resource.k8s.io/v1, v1beta2, v1alpha3 Thing rejected by the server (403 Forbidden)",
+            (
+                "resource.k8s.io/v1, v1beta2, v1alpha3 Thing rejected by the server "
+                "(403 Forbidden; grant list and watch on devicetaintrules.resource.k8s.io)"
+            ),
         ),
-        (PERSISTENT_VOLUMES, [FORBIDDEN], "v1 Thing rejected by the server (403 Forbidden)"),
+        (PERSISTENT_VOLUMES, [FORBIDDEN], FORBIDDEN_VOLUMES),
     ],
 )
 async def test_a_kind_that_is_not_served_or_permitted_is_named(
@@ -100,7 +106,7 @@ async def test_a_kind_that_is_not_served_or_permitted_is_named(
 
 async def test_the_refusal_is_kept_while_the_server_fails() -> None:
     run = await followed(PERSISTENT_VOLUMES, FORBIDDEN, a_refusal(503, "ServiceUnavailable"))
-    assert run.informer.refusal == "v1 Thing rejected by the server (403 Forbidden)"
+    assert run.informer.refusal == FORBIDDEN_VOLUMES
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from tests.extender.kube.conftest import (
     thing,
 )
 from tests.extender.kube.informer_scripts import A1, RecordingStore, play
+from tests.extender.secure_serving.raw_clients import wait_until
 
 
 def readiness(seconds: float, **feeds: InformerState) -> Readiness:
@@ -84,6 +85,26 @@ def test_warnings_are_shown_and_do_not_affect_readiness() -> None:
     state.warnings += [lambda: "certificate expired", lambda: ""]
     assert list(state.verbose_lines()) == ["[+] pods synced", "[!] certificate expired"]
     assert not state.problem()
+
+
+async def test_the_permission_that_an_account_lacks_is_named() -> None:
+    async with FakeCluster(tls=True, rbac=True) as cluster, aiohttp.ClientSession() as session:
+        transport = await connect(None, cluster.add_user("scheduler").kubeconfig_path)
+        config, rng = Config(port=0), random.Random(0)
+        async with run_server(config, transport, SystemClock(), rng) as extender:
+            informers = extender.service.informers.values()
+            await wait_until(lambda: all(each.last_error for each in informers))
+            async with session.get(f"{extender.url}/readyz?verbose") as response:
+                lines = (await response.text()).splitlines()
+        await transport.close()
+    assert (
+        '[-] pods not synced: 403 Forbidden: pods is forbidden: User "scheduler" cannot list '
+        'resource "pods" in API group "" at the cluster scope; grant list and watch on pods'
+    ) in lines
+    assert (
+        "[+] csinodes storage.k8s.io/v1 CSINode rejected by the server (403 Forbidden; "
+        "grant list and watch on csinodes.storage.k8s.io): pods that need it are not evaluated"
+    ) in lines
 
 
 async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:

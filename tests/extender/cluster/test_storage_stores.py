@@ -229,8 +229,8 @@ async def test_readiness_reports_the_kinds_that_are_refused() -> None:
             f"server (404 No): {rest}\n" in ready.text
         )
         assert (
-            f"[+] csinodes storage.k8s.io/v1 CSINode rejected by the server (403 No): {rest}\n"
-            in ready.text
+            "[+] csinodes storage.k8s.io/v1 CSINode rejected by the server (403 No; grant list and "
+            f"watch on csinodes.storage.k8s.io): {rest}\n" in ready.text
         )
         assert "[+] storageclasses synced" in ready.text
 
