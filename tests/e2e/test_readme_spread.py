@@ -1,68 +1,94 @@
-"""The commands of the README about WorkloadSpread webhooks, run as written."""
+"""The commands of the README about WorkloadSpread webhooks, pasted into a shell in one go."""
 
 from __future__ import annotations
 
-import asyncio
-import shlex
-from asyncio.subprocess import PIPE
+import os
+import signal
+import socket
+from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE, CompletedProcess, Popen
 
 import pytest
 import yaml
 
-from tests.commands import ROOT, serving, start
+from tests.commands import COMMAND, ROOT
 from tests.e2e.clients import RELEASES, programs
 
 HEADING = "## Webhooks of WorkloadSpreads\n"
-URL = "http://127.0.0.1:8001"
+PORT = "8001"
+SECONDS = 120.0
 
 
-def typed() -> list[list[str]]:
-    """Return the commands of the section, by words."""
+def commands(port: int) -> str:
+    """Return the commands of the section, with another port."""
     section = (ROOT / "README.md").read_text().partition(HEADING)[2].partition("\n## ")[0]
-    lines = [line.strip() for line in section.splitlines() if line.startswith("    ")]
-    return [shlex.split(line) for line in lines]
+    lines = [line.removeprefix("    ") for line in section.splitlines() if line.startswith("    ")]
+    return "\n".join(lines).replace(PORT, str(port))
 
 
-async def kubectl(program: Path, url: str, *words: str) -> str:
-    """Run kubectl, which must succeed, and return its output."""
-    process = await asyncio.create_subprocess_exec(
-        program, *(word.replace(URL, url) for word in words), cwd=ROOT, stdout=PIPE, stderr=PIPE
-    )
-    out, errors = await process.communicate()
-    assert process.returncode == 0, errors
-    return out.decode()
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def checkout(folder: Path, release: str) -> Path:
+    """Return a folder with what the commands name: the program, the files, and kubectl."""
+    programs_folder = folder / ".venv" / "bin"
+    programs_folder.mkdir(parents=True)
+    reprieve = programs_folder / "reprieve"
+    reprieve.write_text(f"#!/bin/sh\nexec '{COMMAND[0]}' {COMMAND[1]} '{COMMAND[2]}' \"$@\"\n")
+    reprieve.chmod(0o755)
+    (programs_folder / "kubectl").symlink_to(programs(release)["kubectl"])
+    for name in ("deploy", "docs"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def pasted(script: str, folder: Path) -> CompletedProcess[str]:
+    """Run a script in a shell, and then stop all processes that it has started."""
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "PATH": f"{folder / '.venv' / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    with Popen(
+        ("bash", "-e", "-c", script),
+        cwd=folder,
+        env=environment,
+        stdout=PIPE,
+        stderr=PIPE,
+        text=True,
+        start_new_session=True,
+    ) as shell:
+        try:
+            code = shell.wait(SECONDS)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGTERM)
+        output, errors = shell.communicate()  # returns when no process is left
+    return CompletedProcess(shell.args, code, output, errors)
 
 
 @pytest.mark.parametrize("release", RELEASES)
-async def test_the_commands_spread_pods_as_documented(release: str) -> None:
-    server, controllers, apply, get_pods, get_old = typed()
-    program = programs(release)["kubectl"]
-    port = server.index("--port")
-    async with serving(*server[1:port], *server[port + 2 :]) as url:
-        process = await start(*(word.replace(URL, url) for word in controllers[1:]))
-        try:
-            assert process.stdout is not None
-            assert (await process.stdout.readline()).startswith(b"webhooks on https://127.0.0.1:")
-            assert await process.stdout.readline() == f"running workloadspread on {url}\n".encode()
-            wait = ("wait", "mutatingwebhookconfigurations/reprieve-workloadspread")
-            until = ("--for=create", "--timeout=60s")
-            await kubectl(program, url, *get_old[1:3], *wait, *until)
-            assert await kubectl(program, url, *apply[1:]) == (
-                "workloadspread.apps.kruise.io/web created\nreplicaset.apps/web created\n"
-            )
-            named = (*get_old[1:3], "wait", "workloadspreads/web", "--timeout=60s")
-            counted = "jsonpath={.status.subsetStatuses[1].replicas}=3"
-            await kubectl(program, url, *named, f"--for={counted}")
-            pods = await kubectl(program, url, *get_pods[1:])
-            header, *lines = (line.split() for line in pods.splitlines())
-            assert header[-1] == "POOL"
-            assert sorted(line[5:] for line in lines) == [[], [], ["spot"], ["spot"], ["spot"]]
-            spread = yaml.safe_load(await kubectl(program, url, *get_old[1:]))
-        finally:
-            process.terminate()
-            _, log = await process.communicate()
-    assert (process.returncode, log) == (0, b"")
+def test_the_commands_spread_pods_as_documented(release: str, tmp_path: Path) -> None:
+    port = free_port()
+    done = pasted(commands(port), checkout(tmp_path, release))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"\nrunning workloadspread on http://127.0.0.1:{port}\n" in done.stdout
+    before, _, pods_and_spread = done.stdout.partition("\nNAME ")
+    assert before.splitlines()[-3:] == [
+        "workloadspread.apps.kruise.io/web created",
+        "replicaset.apps/web created",
+        "workloadspread.apps.kruise.io/web condition met",
+    ]
+    table, _, text = pods_and_spread.partition("\napiVersion:")
+    header, *lines = (line.split() for line in table.splitlines())
+    assert header[-1] == "POOL"
+    assert sorted(line[5:] for line in lines) == [[], [], ["spot"], ["spot"], ["spot"]]
+    spread = yaml.safe_load(f"apiVersion:{text}")
     assert spread["apiVersion"] == "apps.kruise.io/v1alpha1"
     assert "requiredNodeSelectorTerm" in spread["spec"]["subsets"][0]
     counts = {each["name"]: each["replicas"] for each in spread["status"]["subsetStatuses"]}

@@ -74,7 +74,8 @@ PATHS: Final[Mapping[str, str]] = {
 
 REVIEW_VERSIONS: Final = ("v1",)
 
-_RESOURCES: Final = {each.plural: each for each in (MUTATING, VALIDATING, DEFINITIONS)}
+_RESOURCES: Final = {each.plural: each for each in (DEFINITIONS, VALIDATING, MUTATING)}
+"""By plural, in the order in which they are written at first: a client waits for the last one."""
 _OURS: Final = Selection(field_selector=f"metadata.name={NAME}")
 
 Document = dict[str, Any]
