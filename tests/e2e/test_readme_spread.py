@@ -47,28 +47,36 @@ def checkout(folder: Path, release: str) -> Path:
 
 
 def pasted(script: str, folder: Path) -> CompletedProcess[str]:
-    """Run a script in a shell, and then stop all processes that it has started."""
+    """Run a script in a shell, and then stop all processes that it has started.
+
+    Errors are those until then: the controllers may log that the server stops before them.
+    """
     environment = {
         **os.environ,
         "HOME": str(folder),
         "PATH": f"{folder / '.venv' / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
     }
-    with Popen(
-        ("bash", "-e", "-c", script),
-        cwd=folder,
-        env=environment,
-        stdout=PIPE,
-        stderr=PIPE,
-        text=True,
-        start_new_session=True,
-    ) as shell:
+    log = folder / "stderr"
+    with (
+        log.open("w") as stderr,
+        Popen(
+            ("bash", "-e", "-c", script),
+            cwd=folder,
+            env=environment,
+            stdout=PIPE,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        ) as shell,
+    ):
         try:
             code = shell.wait(SECONDS)
+            errors = log.read_text()
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGTERM)
-        output, errors = shell.communicate()  # returns when no process is left
+        output, _ = shell.communicate()  # returns when no process is left
     return CompletedProcess(shell.args, code, output, errors)
 
 
