@@ -332,9 +332,8 @@ class Api:
         self, target: Target, request: Request, user: User, dispatcher: WebhookDispatcher | None
     ) -> RequestScope:
         check_write_options(request)
-        dry = is_dry_run(request)
         registry = self.registry.with_user(user)
-        registry = registry.dry_run() if dry else registry
+        registry = registry.dry_run() if is_dry_run(request) else registry
         if dispatcher is not None and not _has_own_handler(target):
             registry = registry.with_webhooks(dispatcher)
         if self.enforces_rbac and request.method != "GET":
@@ -349,6 +348,7 @@ class Api:
             self.identify,
             self.pending_calls,
             self._heartbeats,
+            self.node_proxy.ask_kubelet,
         )
         return RequestScope(target, request, registry, services, user, dispatcher)
 

@@ -21,7 +21,7 @@ Sources: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, handlers/create.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -45,13 +45,20 @@ from fakeapi.apiserver.wire.write_options import field_manager_of
 IdentifyToken = Callable[[str], User | None]
 """Returns the user of a bearer token, or None."""
 
+NodeProxyHandler = Callable[[str, str, Mapping[str, str]], Response | None]
+"""Returns the answer of a node to a path and query; None if its kubelet is not simulated.
+
+An answer with the status 0 means that the connection to the node's port is refused.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerComponents:
     """The components of the server that handlers use; ``identify`` knows every valid token.
 
     ``pending_calls`` invokes webhooks and holds the results of steps that run once per request.
-    ``heartbeats`` learns from writes.
+    ``heartbeats`` learns from writes. ``ask_kubelet`` returns the answer of a node's kubelet, None
+    if nothing listens at the node's port.
     """
 
     store: ReadOnlyHistory
@@ -62,6 +69,7 @@ class ServerComponents:
     identify: IdentifyToken
     pending_calls: PendingCalls
     heartbeats: HeartbeatCache
+    ask_kubelet: NodeProxyHandler
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,16 @@
 """The HTTP API of a hollow kubelet, through the API server's node proxy.
 
-    /stats/summary      statistics (``?only_cpu_and_memory=true``: without disks)
-    /metrics/resource   the part of them that a metrics server reads
-    /configz            the configuration, as far as it is about eviction and heartbeats
-    /healthz            ok
+    /stats/summary                           statistics (``?only_cpu_and_memory=true``: without
+                                             disks)
+    /metrics/resource                        the part of them that a metrics server reads
+    /configz                                 the configuration, as far as it is about eviction and
+                                             heartbeats
+    /containerLogs/NAMESPACE/POD/CONTAINER   the log of a container
+    /healthz                                 ok
 
 A silent node does not respond.
+
+Source: pkg/kubelet/server/server.go.
 """
 
 from __future__ import annotations
@@ -16,7 +21,13 @@ from typing import Any, Final
 import orjson
 
 from extender.kube.rest.clock import Clock
-from fakeapi.controlplane.kubelet.container_lifecycle import ContainerRunning
+from fakeapi.controlplane.kubelet.container_lifecycle import ContainerLifecycle, ContainerRunning
+from fakeapi.controlplane.kubelet.container_logs import (
+    ContainerLogError,
+    container_logs,
+    parse_log_options,
+    select_run,
+)
 from fakeapi.controlplane.kubelet.hollow_node import HollowNode, pod_usage
 from fakeapi.controlplane.kubelet.hollow_nodes import HollowNodes
 from fakeapi.controlplane.kubelet.scripts import KubeletResponse
@@ -56,10 +67,39 @@ class KubeletApi:
             return None
         if hollow.is_silent(now):
             return NO_RESPONSE
+        match path.strip("/").split("/"):
+            case ["containerLogs", namespace, pod, container]:
+                return _container_logs(hollow, (namespace, pod, container), now, query)
         answer = _HANDLERS.get(path.strip("/"))
         if answer is None:
             return KubeletResponse(404, TEXT, b"404 page not found\n")
         return answer(hollow, now, query)
+
+
+def _container_logs(
+    hollow: HollowNode, path: tuple[str, str, str], now: int, query: Mapping[str, str]
+) -> KubeletResponse:
+    try:
+        options = parse_log_options(query, now)
+        container = _find_container(hollow, *path)
+        run = select_run(container, path[1], options, now)
+    except ContainerLogError as error:
+        return KubeletResponse(error.status, TEXT, str(error).encode())
+    return KubeletResponse(200, TEXT, container_logs(run, options))
+
+
+def _find_container(
+    hollow: HollowNode, namespace: str, pod: str, container: str
+) -> ContainerLifecycle:
+    """Return a container. Raise ContainerLogError (404)."""
+    for running in hollow.pods.values():
+        meta = running.pod.metadata
+        if (meta.namespace, meta.name) == (namespace, pod):
+            for lifecycle in running.lifecycle.containers:
+                if lifecycle.spec.name == container:
+                    return lifecycle
+            raise ContainerLogError(404, f'container "{container}" not found in pod "{pod}"')
+    raise ContainerLogError(404, f'pod "{pod}" does not exist')
 
 
 def _summary(hollow: HollowNode, now: int, query: Mapping[str, str]) -> KubeletResponse:

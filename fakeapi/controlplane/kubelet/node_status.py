@@ -23,8 +23,8 @@ from extender.kube.rest.transport import TransportError
 from fakeapi.controlplane.controllers.types import find_condition
 from fakeapi.controlplane.kubelet.hollow_node import HollowNode
 from fakeapi.controlplane.kubelet.hollow_nodes import KubeletWorker
-from fakeapi.controlplane.kubelet.script_parser import parse_node_script, script_error
-from fakeapi.controlplane.kubelet.scripts import NodeRegistration, parse_amount
+from fakeapi.controlplane.kubelet.script_parser import parse_node_script
+from fakeapi.controlplane.kubelet.scripts import NodeRegistration, parse_amount, script_error
 from fakeapi.controlplane.kubelet.types import KubeletNode, ResourceAmounts, decode_node, decode_pod
 from fakeapi.controlplane.kubelet.usage_curves import SECOND
 from policies.eviction.node_conditions import pressure_conditions

@@ -27,7 +27,8 @@ from fakeapi.controlplane.kubelet.container_lifecycle import (
 )
 from fakeapi.controlplane.kubelet.pod_lifecycle import PodLifecycle
 from fakeapi.controlplane.kubelet.pod_phase import ConditionStatus, phase_of, pod_conditions
-from fakeapi.controlplane.kubelet.script_parser import parse_pod_script, script_error
+from fakeapi.controlplane.kubelet.script_parser import parse_pod_script
+from fakeapi.controlplane.kubelet.scripts import script_error
 from fakeapi.controlplane.kubelet.types import ContainerResources
 from policies.kubernetes.duration import format_duration
 

@@ -36,6 +36,7 @@ from fakeapi.controlplane.kubelet.scripts import (
     AMOUNTS,
     ContainerScript,
     Exit,
+    LogWrite,
     NodeRegistration,
     NodeScript,
     ObjectSelector,
@@ -48,7 +49,6 @@ from fakeapi.controlplane.kubelet.scripts import (
     Stop,
     Transition,
 )
-from fakeapi.controlplane.kubelet.types import SCRIPT
 from fakeapi.controlplane.kubelet.usage_curves import SECOND, CurveStep
 from policies.eviction.config import ResolvedConfig, resolve
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM
@@ -85,6 +85,7 @@ class _UsageDoc(_StrictDoc):
 
 class _StageDoc(_UsageDoc):
     ready: bool | None = None
+    log: str = ""
     volumes: dict[str, Amount] = {}
     exit: int | None = None
     reason: str = ""
@@ -191,18 +192,6 @@ def parse_node_script(text: str) -> NodeScript:
     return _node(_read(text, _NodeDoc), "")
 
 
-def script_error(annotations: Mapping[str, str] | None, parse: Callable[[str], object]) -> str:
-    """Return the error of an object's own script; "" if it is valid, or if there is none."""
-    own = (annotations or {}).get(SCRIPT)
-    if own is None:
-        return ""
-    try:
-        parse(own)
-    except ScriptError as error:
-        return str(error)
-    return ""
-
-
 def _read(text: str | bytes, shape: type[T]) -> T:
     try:
         found = load_document(text)
@@ -273,14 +262,15 @@ def _run(stages: Sequence[_StageDoc], where: str) -> Run:
     exits = [index for index, stage in enumerate(stages) if stage.exit is not None]
     if exits and exits[0] < len(stages) - 1:
         raise ScriptError(f"{where}[{exits[0]}].exit: expected to be in the last stage")
-    readiness = tuple(
-        Transition(at, stage.ready)
-        for at, stage in zip(times, stages, strict=True)
-        if stage.ready is not None
-    )
+    timed = tuple(zip(times, stages, strict=True))
     last = stages[-1] if exits else None
-    ending = Exit(times[-1], last.exit or 0, last.reason, last.message) if last else None
-    return Run(readiness, _steps(stages, times, where), _volumes(stages, times, where), ending)
+    return Run(
+        tuple(Transition(at, stage.ready) for at, stage in timed if stage.ready is not None),
+        _steps(stages, times, where),
+        _volumes(stages, times, where),
+        Exit(times[-1], last.exit or 0, last.reason, last.message) if last else None,
+        tuple(LogWrite(at, stage.log) for at, stage in timed if stage.log),
+    )
 
 
 def _volumes(stages: Sequence[_StageDoc], times: Sequence[int], where: str) -> Steps:

@@ -1,8 +1,8 @@
 """Simulation scripts as values: the behaviour of simulated pods and nodes, and kubelet options.
 
 A container's *run*, from its start to its exit, is a list of stages. Each changes something at its
-time: the container's readiness, its usage, or its exit. A restarted container performs its next
-run, and repeats the last one.
+time: the container's readiness, its usage, its log, or its exit. A restarted container performs its
+next run, and repeats the last one.
 
 A :class:`SimulationScript` assigns scripts to pods and nodes: the first that matches applies. Times
 are nanoseconds, bytes and processes integers, CPU nanocores. Usage that no script defines:
@@ -26,7 +26,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from extender.kube.rest.client import Client
-from fakeapi.controlplane.kubelet.types import ContainerResources, ResourceAmounts
+from fakeapi.controlplane.kubelet.types import SCRIPT, ContainerResources, ResourceAmounts
 from fakeapi.controlplane.kubelet.usage_curves import SECOND, Curve, CurveStep, curve_from_steps
 from policies.eviction.config import DEFAULT_THRESHOLDS, EvictionConfig, ResolvedConfig, resolve
 from policies.kubernetes.quantity import QuantityError, parse_quantity, units
@@ -62,13 +62,25 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
+class LogWrite:
+    """Text of one or several lines that a container writes to its log, ``after`` its start."""
+
+    after: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a container; ``steps`` by the names in AMOUNTS, ``volumes`` by volume."""
+    """One run of a container; ``steps`` by the names in AMOUNTS, ``volumes`` by volume.
+
+    ``log`` is the text of its log. ``logs`` in AMOUNTS is the disk usage of logs, and independent.
+    """
 
     readiness: tuple[Transition, ...] = ()
     steps: Steps = field(default_factory=dict)
     volumes: Steps = field(default_factory=dict)
     exit: Exit | None = None
+    log: tuple[LogWrite, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +239,18 @@ ScriptSource = str | bytes | Mapping[str, Any]
 
 class ScriptError(ValueError):
     """A script is invalid; the text names the field and the expected value."""
+
+
+def script_error(annotations: Mapping[str, str] | None, parse: Callable[[str], object]) -> str:
+    """Return the error of an object's own script; "" if it is valid, or if there is none."""
+    own = (annotations or {}).get(SCRIPT)
+    if own is None:
+        return ""
+    try:
+        parse(own)
+    except ScriptError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from fakeapi.apiserver.registry.subresources.custom_scale import (
     write_custom_scale,
 )
 from fakeapi.apiserver.registry.subresources.eviction import evict
+from fakeapi.apiserver.registry.subresources.pod_log import get_log
 from fakeapi.apiserver.registry.subresources.scale import get_scale, write_scale
 from fakeapi.apiserver.registry.subresources.token import request_token
 
@@ -27,6 +28,7 @@ SUBRESOURCES: Final[Mapping[tuple[str, str], Mapping[str, Handler]]] = {
     ("deployments.apps", "scale"): _SCALE,
     ("pods", "binding"): {"POST": bind},
     ("pods", "eviction"): {"POST": evict},
+    ("pods", "log"): {"GET": get_log},
     ("replicasets.apps", "scale"): _SCALE,
     ("replicationcontrollers", "scale"): _SCALE,
     ("serviceaccounts", "token"): {"POST": request_token},

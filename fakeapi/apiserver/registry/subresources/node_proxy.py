@@ -13,15 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from fakeapi.apiserver.kinds.builtin import NODES
+from fakeapi.apiserver.registry.request_scope import NodeProxyHandler
 from fakeapi.apiserver.store.object_store import Store
 from fakeapi.apiserver.wire.errors import StatusError, not_found
 from fakeapi.apiserver.wire.http_messages import Request, Response
-
-NodeProxyHandler = Callable[[str, str, Mapping[str, str]], Response | None]
-"""Returns the answer of a node to a path and query; None if its kubelet is not simulated.
-
-An answer with the status 0 means that the connection to the node's port is refused.
-"""
 
 _PATH: Final = re.compile(r"/api/v1/nodes/(?:https?:)?([^/:]+)(?::\d*)?/proxy(?:/(.*))?")
 _REFUSED: Final = "error trying to reach service: dial tcp {}:10250: connect: connection refused"
@@ -42,6 +37,11 @@ class NodeProxy:
                 self._handler = None
 
         return unregister
+
+    def ask_kubelet(self, node: str, path: str, query: Mapping[str, str]) -> Response | None:
+        """Return the answer of a node's kubelet; None if nothing listens at the node's port."""
+        answer = None if self._handler is None else self._handler(node, path, query)
+        return answer if answer is not None and answer.status else None
 
     def serve(self, request: Request, store: Store) -> Response | None:
         """Return the answer of a node; None if the request is not for one. Raise StatusError."""

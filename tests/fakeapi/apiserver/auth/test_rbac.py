@@ -43,6 +43,7 @@ def bind(api: Api, rule: dict[str, Any]) -> None:
             'pods "p"',
             f'create resource "pods/eviction" {IN_CORE} {IN_DEFAULT}',
         ),
+        ("GET", f"{PODS}/p/log", 'pods "p"', f'get resource "pods/log" {IN_CORE} {IN_DEFAULT}'),
         ("DELETE", PODS, "pods", f'deletecollection resource "pods" {IN_CORE} {IN_DEFAULT}'),
         (
             "GET",

@@ -230,8 +230,8 @@ def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> 
     assert "must specify at most one of" in refusal["message"]
 
 
-@pytest.mark.parametrize("below", ["log", "exec", "attach", "portforward", "proxy"])
-def test_exec_logs_and_port_forward_are_not_served(api: Api, below: str) -> None:
+@pytest.mark.parametrize("below", ["exec", "attach", "portforward", "proxy"])
+def test_exec_and_port_forward_are_not_served(api: Api, below: str) -> None:
     api.load([pod()])
     assert send(api, "GET", f"{PODS}/p/{below}").status == 501
 

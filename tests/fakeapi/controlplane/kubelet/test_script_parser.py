@@ -13,18 +13,19 @@ from fakeapi.controlplane.kubelet.script_parser import (
     parse_node_script,
     parse_pod_script,
     parse_script,
-    script_error,
 )
 from fakeapi.controlplane.kubelet.scripts import (
     DEFAULT_NODE_SCRIPT,
     DEFAULT_POD_SCRIPT,
     EMPTY_SCRIPT,
     Exit,
+    LogWrite,
     ScriptError,
     SimulationScript,
     Stop,
     Transition,
     next_transition,
+    script_error,
     state_at,
 )
 from fakeapi.controlplane.kubelet.usage_curves import SECOND, CurveStep
@@ -55,8 +56,8 @@ def test_stages_follow_each_other() -> None:
         """
         start: 2s
         stages:
-        - {memory: 50Mi, volumes: {data: 1Mi}}
-        - {after: 5s, ready: true}
+        - {memory: 50Mi, volumes: {data: 1Mi}, log: "a\\nb"}
+        - {after: 5s, ready: true, log: ready}
         - {after: 1m, memory: 300Mi, over: 30s}
         - {after: 10s, exit: 3, reason: Broken, message: it broke}
         """
@@ -68,6 +69,7 @@ def test_stages_follow_each_other() -> None:
     assert run.steps == {"memory": steps}
     assert run.volumes == {"data": (CurveStep(0, MI),)}
     assert run.exit == Exit(75 * SECOND, 3, "Broken", "it broke")
+    assert run.log == (LogWrite(0, "a\nb"), LogWrite(5 * SECOND, "ready"))
 
 
 def test_containers_may_have_scripts_of_their_own() -> None:
