@@ -191,3 +191,12 @@ async def test_it_works_with_resources_that_it_defines(client: Any) -> None:
         await client.replace(kind(metadata=one.metadata, spec={"size": "four"}))
     assert refused.value.status.code == 422
     assert [found.metadata.name async for found in client.list(kind)] == ["one"]
+
+
+async def test_a_model_is_loaded() -> None:
+    metadata = ObjectMeta(name="web", labels={"a": "b"})
+    spec = PodSpec(containers=[Container(name="c", image="i")], nodeName="n")
+    async with FakeCluster() as cluster:
+        cluster.load(Pod(metadata=metadata, spec=spec))
+        loaded = await cluster.get("pods", "web")
+    assert (loaded["metadata"]["labels"], loaded["spec"]["nodeName"]) == ({"a": "b"}, "n")

@@ -52,7 +52,7 @@ def unknown_fields(manifest: bytes) -> Iterator[str]:
 
 def _parent(shape: Struct | Untyped, path: str) -> tuple[Struct | None, str]:
     """Return the struct in which a field is unknown, and its name; None below keys with dots."""
-    *steps, name = _STEP.findall(path)
+    *steps, name = _STEP.findall(path) or [""]
     found: Type | None = shape
     for step in steps:
         if isinstance(found, Struct):

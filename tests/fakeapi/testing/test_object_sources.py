@@ -8,8 +8,6 @@ from typing import Any
 
 import kubernetes.client
 import kubernetes_asyncio.client
-import lightkube.models.meta_v1
-import lightkube.resources.core_v1
 import orjson
 import pytest
 
@@ -71,9 +69,6 @@ MODELS: dict[str, Any] = {
     "kubernetes_asyncio": kubernetes_asyncio.client.V1Pod(
         metadata=kubernetes_asyncio.client.V1ObjectMeta(name="web", labels=LABELS),
         spec=kubernetes_asyncio.client.V1PodSpec(containers=[], node_name="n"),
-    ),
-    "lightkube": lightkube.resources.core_v1.Pod.from_dict(
-        {"metadata": META, "spec": {"containers": [], "nodeName": "n"}}
     ),
 }
 

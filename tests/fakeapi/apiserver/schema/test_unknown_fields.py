@@ -20,6 +20,7 @@ from tests.builders import encoded, pod_json
             ["spec.containers[0].resources.request; requests"],
         ),
         ({"spec": {"zzz": 1}}, ["spec.zzz"]),
+        ({"": 1, "[]": 1, ".": 1}, ["", "[]", "."]),
         ({"spec": {"containers": "none"}}, []),
         ({"apiVersion": "example.com/v1", "spec": {"zzz": 1}}, []),
     ],
