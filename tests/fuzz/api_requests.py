@@ -182,6 +182,7 @@ UPSTREAM_500: Final = (
     "Internal error occurred: no kind ",
     "Internal error occurred: strict decoding error",
     "Internal error occurred: the spec replicas field ",
+    ": connect: connection refused",
 )
 """Where kube-apiserver answers 500, too."""
 _ACCEPTS: Final = ("", JSON, YAML, PROTOBUF, TABLE, PARTIAL, f"{TABLE},{JSON}", "*/*", "text/html")
