@@ -25,10 +25,12 @@ pytest-xdist each worker has its own clusters.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
@@ -45,6 +47,11 @@ AsyncFactory: TypeAlias = "Callable[..., Awaitable[FakeCluster]]"
 Factory: TypeAlias = "Callable[..., ThreadedCluster[Any]]"
 
 _MARKER: Final = "fake_cluster"
+_READ_AT_IMPORT: Final = tuple(
+    f"{package}.config{module}"
+    for package in ("kubernetes", "kubernetes_asyncio")
+    for module in ("", ".kube_config")
+)
 _KUBECONFIG_OPTION: Final = "fake_cluster_kubeconfig"
 _MARKER_HELP: Final = (
     "fake_cluster(kubeconfig=False, **options): set options of the fixtures fake_cluster and "
@@ -110,8 +117,19 @@ def fake_cluster(request: pytest.FixtureRequest) -> AnyCluster:
     cluster: AnyCluster = request.getfixturevalue(f"_fake_cluster_{_fixture_suffix(request)}")
     if _sets_kubeconfig(request):
         environment: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
-        environment.setenv("KUBECONFIG", str(cluster.kubeconfig_path))
+        _set_kubeconfig(environment, cluster.kubeconfig_path)
     return cluster
+
+
+def _set_kubeconfig(environment: pytest.MonkeyPatch, path: Path) -> None:
+    """Set KUBECONFIG, also for the clients that read it when they are imported.
+
+    Without that, their ``load_kube_config()`` would connect to the cluster of the user.
+    """
+    environment.setenv("KUBECONFIG", str(path))
+    for name in _READ_AT_IMPORT:
+        if name in sys.modules:
+            environment.setattr(sys.modules[name], "KUBE_CONFIG_DEFAULT_LOCATION", str(path))
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +148,7 @@ def fake_cluster_session(
         pytest.MonkeyPatch.context() as environment,
     ):
         if request.config.getini(_KUBECONFIG_OPTION):
-            environment.setenv("KUBECONFIG", str(cluster.kubeconfig_path))
+            _set_kubeconfig(environment, cluster.kubeconfig_path)
         yield cluster
 
 

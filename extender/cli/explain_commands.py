@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,8 +12,18 @@ import typer
 
 from extender.cli.config_validation import log_gate_warnings
 from extender.config.component_config import Config, filters_from_config, find_policy, load_config
-from extender.explain.cluster_files import load_cluster, load_pod, load_replica_set_pods
-from extender.explain.cluster_objects import SCHEDULING_KINDS, WarnAboutFields, find_pod
+from extender.explain.cluster_files import (
+    LoadedCluster,
+    load_cluster,
+    load_pod,
+    load_replica_set_pods,
+)
+from extender.explain.cluster_objects import (
+    SCHEDULING_KINDS,
+    ClusterObjects,
+    WarnAboutFields,
+    find_pod,
+)
 from extender.explain.cluster_source import ClusterSource
 from extender.explain.decisions import (
     explain_preempt,
@@ -40,13 +51,15 @@ from extender.terminal.command_line import (
     split_names,
 )
 from extender.terminal.output import Answer, OutputFormat, print_answer
+from extender.terminal.program import log_line
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
-from policies.kubernetes.releases import release
+from policies.kubernetes.releases import Release, release
 from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.replicaset import decide_scale_down
 
+_MAX_WARNINGS: Final = 20
 FILTER_EXAMPLE: Final = "explain filter --cluster c.yaml --pod p.yaml"
 PREEMPT_EXAMPLE: Final = "explain preempt --cluster c.yaml --pod p.yaml"
 SCALEDOWN_EXAMPLE: Final = "explain scaledown --cluster c.yaml --replicaset default/web --delete 2"
@@ -74,7 +87,7 @@ def explain_filter_command(warn: WarnAboutFields) -> Callable[..., None]:
         objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
             SCHEDULING_KINDS
         )
-        loaded = load_cluster(objects, rules.release)
+        loaded = _load_with_warnings(objects, rules.release)
         scheduled = load_pod(find_pod(pod, objects, warn), loaded, rules.release)
         decision = decide_filter(scheduled, loaded.snapshot, rules)
         answer = Answer(
@@ -116,7 +129,7 @@ def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
         objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
             SCHEDULING_KINDS
         )
-        loaded = load_cluster(objects, rules.release)
+        loaded = _load_with_warnings(objects, rules.release)
         preemptor = load_pod(find_pod(pod, objects, warn), loaded, rules.release)
         potential = None
         if nodes is not None:
@@ -199,3 +212,14 @@ def _explanation_rules(
         find_policy(policy or settings.policy),
         frozenset(settings.scheduler_names),
     )
+
+
+def _load_with_warnings(objects: ClusterObjects, rules_release: Release) -> LoadedCluster:
+    """Return the cluster; print the pods whose priority is unknown, up to a limit."""
+    loaded = load_cluster(objects, rules_release)
+    unknown = loaded.unknown_classes
+    for key, name in islice(unknown.items(), _MAX_WARNINGS):
+        log_line(f"warning: pod {key}: no PriorityClass {name!r}; its priority counts as 0")
+    if len(unknown) > _MAX_WARNINGS:
+        log_line(f"warning: {len(unknown) - _MAX_WARNINGS} more pods of unknown PriorityClasses")
+    return loaded

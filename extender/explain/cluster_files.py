@@ -53,10 +53,15 @@ _SYSTEM_CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedCluster:
-    """The objects of a cluster, as far as decisions read them."""
+    """The objects of a cluster, as far as decisions read them.
+
+    ``unknown_classes`` are the pods without a priority whose PriorityClass is not in the cluster,
+    with its name; their priority counts as 0.
+    """
 
     snapshot: Snapshot
     priority_classes: Mapping[str, PriorityClass]
+    unknown_classes: Mapping[str, str]
 
 
 class _PriorityFields(msgspec.Struct):
@@ -86,16 +91,20 @@ def load_cluster(objects: ClusterObjects, release: Release) -> LoadedCluster:
     groups.replace(decode_manifests(manifests, "PodGroup", decode_pod_group))
     composites.replace(decode_manifests(manifests, "CompositePodGroup", decode_composite_pod_group))
     classes = priority_classes(manifests)
+    unknown_classes: dict[str, str] = {}
 
     def read_pod(raw: bytes) -> Pod:
         # A running pod has passed admission. Only a pod from a hand-written file may lack the
         # priority of the class that it names; without a class, its priority is 0, as upstream.
         pod = _decode_pod_with_uid(raw, release)
-        named = _priority_fields(raw).priorityClassName
+        fields = _priority_fields(raw)
+        named = fields.priorityClassName
+        if named and named not in classes and fields.priority is None:
+            unknown_classes[pod.key] = named
         return _with_class_priority(pod, raw, classes) if named in classes else pod
 
     cluster.pods.replace(decode_manifests(manifests, "Pod", read_pod))
-    return LoadedCluster(cluster.snapshot(), classes)
+    return LoadedCluster(cluster.snapshot(), classes, unknown_classes)
 
 
 def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClass]:

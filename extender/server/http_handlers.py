@@ -66,7 +66,7 @@ def build_app(
 
     ``body_limit`` is in bytes. A request without an ID gets ``id_prefix`` and a number.
     """
-    guard = [] if client_authorizer is None else [_client_authorization(client_authorizer)]
+    guard = [] if client_authorizer is None else [_client_authorization(client_authorizer, service)]
     app = web.Application(client_max_size=body_limit, middlewares=guard)
     app.on_response_prepare.append(_on_response_prepare)
     verb = _verb_handler(service, body_limit, id_prefix)
@@ -80,10 +80,11 @@ def build_app(
     app.router.add_get("/metrics", _metrics_handler(service))
     app.router.add_get("/decisions", _decisions_handler(service))
     app.router.add_get("/openapi.json", _openapi_handler(openapi_document(prefixes)))
+    app.router.add_route("*", "/{path:.*}", _unknown_path_handler(service, prefixes))
     return app
 
 
-def _client_authorization(client_authorizer: ClientCertAuthorizer) -> Middleware:
+def _client_authorization(client_authorizer: ClientCertAuthorizer, service: Service) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         transport = request.transport
@@ -91,6 +92,8 @@ def _client_authorization(client_authorizer: ClientCertAuthorizer) -> Middleware
         problem = client_authorizer.denial_reason(request.path, certificate)
         if problem:
             structlog.get_logger().warning("turned_away", path=request.path, problem=problem)
+            if verb := request.match_info.get("verb", ""):
+                service.metrics.requests.labels(_known(verb), "403").inc()
             return web.Response(status=403, text=f"reprieve: {problem}\n")
         return await handler(request)
 
@@ -116,12 +119,37 @@ def _verb_handler(service: Service, body_limit: int, id_prefix: str) -> Handler:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             response = await _read_and_handle(service, request, call, body_limit)
         response.headers[REQUEST_ID] = request_id
-        known = verb if verb in VERBS else UNKNOWN
+        known = _known(verb)
         service.metrics.requests.labels(known, str(response.status)).inc()
         _export_trace(service, known, call, response)
         return response
 
     return handle
+
+
+def _known(verb: str) -> str:
+    """Return the verb as a label: clients cannot add labels."""
+    return verb if verb in VERBS else UNKNOWN
+
+
+def _unknown_path_handler(service: Service, prefixes: Iterable[str]) -> Handler:
+    """Return the handler of all other paths, which are often those of a missing prefix."""
+    bases = ("", *(f"/{prefix.strip('/')}" for prefix in prefixes))
+    calls = frozenset(f"{base}/{verb}" for base in bases for verb in VERBS)
+    expected = f"expected {', '.join(sorted(calls))}; pathPrefixes adds others"
+
+    async def refuse(request: web.Request) -> web.Response:
+        if request.path in calls:
+            raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+        if request.path in _PAGES:
+            raise web.HTTPMethodNotAllowed(request.method, ["GET"])
+        if request.method != "POST":
+            raise web.HTTPNotFound
+        response = _error_response(service, UNKNOWN, 404, f"no path {request.path!r}; {expected}")
+        service.metrics.requests.labels(UNKNOWN, "404").inc()
+        return response
+
+    return refuse
 
 
 def _parent_trace_headers(service: Service, request: web.Request) -> Mapping[str, str]:
@@ -228,6 +256,9 @@ def _error_response(service: Service, verb: str, status: int, problem: str) -> w
     return web.Response(status=status, text=f"reprieve: {line}\n", headers=headers)
 
 
+_PAGES: Final = frozenset(
+    ("/", "/livez", "/healthz", "/readyz", "/metrics", "/decisions", "/openapi.json")
+)
 _LINKS: Final = ("/readyz?verbose", "/livez", "/metrics", "/decisions", "/openapi.json")
 
 

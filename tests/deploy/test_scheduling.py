@@ -108,7 +108,7 @@ def settings(release: str, search: str, values: Mapping[str, Any]) -> Document:
     ("file", "search", "values", "verbs"),
     [
         ("configuration.yaml", "cluster", _PLAIN, {"preempt"}),
-        ("two-entries.yaml", "offered", {}, {"filter", "preempt"}),
+        ("two-entries.yaml", "cluster", {}, {"filter", "preempt"}),
     ],
 )
 def test_example_configurations(

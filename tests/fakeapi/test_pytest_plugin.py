@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import kubernetes.client
+import kubernetes.config
+import kubernetes_asyncio.client
+import kubernetes_asyncio.config
 import pytest
 
+from fakeapi import FakeCluster
+
 pytest_plugins = ["pytester"]
+
+WARNINGS = ("-W", "error", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""Warnings are errors, but for that about modules that this process has imported."""
 
 CONFIGURATION = """
 [pytest]
@@ -126,7 +135,7 @@ def test_every_fixture_works_in_every_mode(
     monkeypatch.delenv("KUBECONFIG", raising=False)
     pytester.makeini(CONFIGURATION.format(mode=mode, root=pytester._request.config.rootpath))
     pytester.makepyfile("from extender.kube.rest.resources import NODES\n" + TESTS)
-    pytester.runpytest_inprocess("-W", "error").assert_outcomes(passed=13)
+    pytester.runpytest_inprocess(*WARNINGS).assert_outcomes(passed=13)
 
 
 def test_sync_tests_need_no_asyncio_plugin(pytester: pytest.Pytester) -> None:
@@ -170,3 +179,13 @@ def test_an_ini_option_sets_kubeconfig(
     pytester.makeini(INI)
     pytester.makepyfile(WITH_INI)
     pytester.runpytest_subprocess(*workers).assert_outcomes(passed=3)
+
+
+@pytest.mark.fake_cluster(kubeconfig=True)
+async def test_clients_that_read_the_environment_when_they_are_imported(
+    fake_cluster: FakeCluster,
+) -> None:
+    kubernetes.config.load_kube_config()
+    await kubernetes_asyncio.config.load_kube_config()
+    for package in (kubernetes, kubernetes_asyncio):
+        assert package.client.Configuration.get_default_copy().host == fake_cluster.url

@@ -100,10 +100,7 @@ _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollectio
 
 
 class Api:
-    """The behaviour of an API server over one store.
-
-    Every user may do everything until :meth:`enforce_rbac` is called.
-    """
+    """An API server over one store. Without :meth:`enforce_rbac`, users may do everything."""
 
     def __init__(
         self,
@@ -386,6 +383,10 @@ def _handler(target: Target, request: Request) -> ResourceHandler:
         own = CUSTOM_SUBRESOURCES.get(subresource)
     if own is not None and target.name and not subresource:
         raise unknown_resource()  # resources that can only be created have no name
+    if own is None and subresource and subresource not in PREPARE_UPDATE:
+        verbs = kind.subresources[subresource].verbs
+        if {**_OBJECT_VERBS, "POST": "create"}.get(method) in verbs:
+            return _reject_subresource
     usual = ON_OBJECT if target.name else ON_COLLECTION
     handler = (usual if own is None else own).get(method)
     if handler is None or (_is_all_namespaces(target) and request.method != "GET"):
@@ -395,6 +396,4 @@ def _handler(target: Target, request: Request) -> ResourceHandler:
         verbs = kind.subresources[subresource].verbs if subresource else kind.verbs
         if names[method] not in verbs:
             raise method_not_allowed()
-        if subresource not in PREPARE_UPDATE:
-            return _reject_subresource
     return handler

@@ -1,10 +1,11 @@
 """Manifests: loading and exporting of all objects, as ``kubectl get -o json`` prints them.
 
 Objects are stored as they are, status, UID and timestamps included; only their resourceVersion is
-new. An object of the same name is replaced. Either all objects are stored or none: all are checked
-first. Missing namespaces of objects are created. Custom resources may come with their definitions,
-in any order; as in a create, they are pruned, defaulted and validated by their schema. Recorded
-objects were stored before, and are stored again without that.
+new, and a pod that has a class but no priority gets that of its class. An object of the same name
+is replaced. Either all objects are stored or none: all are checked first. Missing namespaces of
+objects are created. Custom resources may come with their definitions, in any order; as in a create,
+they are pruned, defaulted and validated by their schema. Recorded objects were stored before, and
+are stored again without that.
 
 An export can be loaded into this world or another. Namespaces come first, then other cluster-scoped
 kinds, so other tools can create the objects in this order, too. An object of a kind with several
@@ -13,7 +14,7 @@ served versions is exported once, in the stored version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
@@ -21,7 +22,12 @@ import orjson
 
 from fakeapi.apiserver.defaulting.field_defaults import apply_defaults
 from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
-from fakeapi.apiserver.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
+from fakeapi.apiserver.kinds.builtin import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+)
 from fakeapi.apiserver.managedfields.entries import read_client_entries
 from fakeapi.apiserver.objects.metadata import check_document
 from fakeapi.apiserver.objects.object_names import check_name
@@ -97,7 +103,16 @@ def load_documents(
     The documents are changed in place. Raise StatusError (400, 422) with a line for each problem.
     """
     loaded = list(documents)
-    checked = _check_all(_kinds_with_definitions(kinds, loaded), loaded, _check_new)
+    known = _kinds_with_definitions(kinds, loaded)
+    classes = _priority_classes(registry, loaded)
+
+    def check(kinds: ResourceRegistry, document: Document) -> Checked:
+        target, document = _check_new(kinds, document)
+        if target.kind is PODS:
+            _set_priority(document, classes)
+        return target, document
+
+    checked = _check_all(known, loaded, check)
     return _put_all(registry, sorted(checked, key=lambda each: each[0].kind.resource not in _FIRST))
 
 
@@ -232,6 +247,34 @@ def _check_new(kinds: ResourceRegistry, document: Document) -> Checked:
         apply_defaults(target.kind, document)
         validate_custom_resource(target.kind, target.kind.custom, document)
     return target, document
+
+
+def _priority_classes(registry: Registry, documents: Iterable[Document]) -> Mapping[str, Document]:
+    """Return the stored PriorityClasses, and those among the documents, by name."""
+    stored = (entry.document() for entry in registry.store.entries(PRIORITY_CLASSES))
+    loaded = (each for each in documents if each.get("kind") == PRIORITY_CLASSES.kind)
+    named = ((each.get("metadata"), each) for each in (*stored, *loaded))
+    return {str(meta.get("name")): each for meta, each in named if isinstance(meta, dict)}
+
+
+def _set_priority(pod: Document, classes: Mapping[str, Document]) -> None:
+    """Set the priority of a pod that has none from its class, as admission does.
+
+    Pods of a cluster have one; a pod from a hand-written file may have a class only. Raise
+    StatusError (400).
+    """
+    spec = pod.get("spec")
+    if not isinstance(spec, dict) or spec.get("priority") is not None:
+        return
+    name = spec.get("priorityClassName")
+    if not name:
+        return
+    found = classes.get(str(name))
+    if found is None:
+        raise bad_request(f"spec.priorityClassName: no PriorityClass {name!r}")
+    spec["priority"] = found.get("value", 0)
+    if found.get("preemptionPolicy"):
+        spec.setdefault("preemptionPolicy", found["preemptionPolicy"])
 
 
 def export(store: Store, kinds: ResourceRegistry) -> list[Document]:

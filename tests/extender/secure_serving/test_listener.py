@@ -218,6 +218,8 @@ class TestTls:
             assert answer.endswith("reprieve: the client other is not allowed\n")
             scheduler = await server.connect(files.client("system:kube-scheduler"))
             assert "200 OK" in await scheduler.call(FILTER)
+            refused = 'reprieve_requests_total{status="403",verb="filter"} 2.0'
+            assert refused in await scheduler.call(GET % b"/metrics")
 
     async def test_a_certificate_of_another_authority_gets_no_handshake(
         self, files: TlsFiles

@@ -99,3 +99,13 @@ class TestUnknownFields:
         first, _ = capsys.readouterr().err.splitlines()
         assert first.startswith(f"reprieve: warning: {tmp_path}/cluster.json[1]: a bccc")
         assert len(first) < 600
+
+    def test_an_unknown_class_is_a_warning(
+        self, tmp_path: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        odd = pod_json("odd")
+        odd["spec"]["priorityClassName"] = "bacth"
+        assert self.explain(command_line, tmp_path, odd) == 0
+        assert capsys.readouterr().err.splitlines()[-1] == (
+            "reprieve: warning: pod default/odd: no PriorityClass 'bacth'; its priority counts as 0"
+        )

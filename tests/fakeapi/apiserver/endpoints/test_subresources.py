@@ -233,7 +233,8 @@ def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> 
 @pytest.mark.parametrize("below", ["exec", "attach", "portforward", "proxy"])
 def test_exec_and_port_forward_are_not_served(api: Api, below: str) -> None:
     api.load([pod()])
-    assert send(api, "GET", f"{PODS}/p/{below}").status == 501
+    for method in ("GET", "POST"):
+        assert send(api, method, f"{PODS}/p/{below}").status == 501
 
 
 def test_a_taken_name_is_not_generated(api: Api, ask: Ask) -> None:

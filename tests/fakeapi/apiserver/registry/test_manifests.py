@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, StatusError
+from fakeapi.apiserver.kinds import builtin
 from fakeapi.apiserver.registry.manifests import parse_documents
 from fakeapi.apiserver.testing.management_api import ManagementApi
 from fakeapi.apiserver.testing.request_log import RequestRecord
@@ -154,4 +155,32 @@ def test_an_unknown_endpoint_is_refused_with_the_known_ones(api: Api) -> None:
     assert (
         b"reset, load, compact, snapshot, restore, fork, clock, export, history, requests"
         in answer.body
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "priority"),
+    [
+        ({"priorityClassName": "high"}, 1000),
+        ({"priorityClassName": "high", "priority": 5}, 5),
+        ({"priorityClassName": "system-node-critical"}, 2_000_001_000),
+        ({}, None),
+    ],
+)
+def test_a_loaded_pod_gets_the_priority_of_its_class(
+    api: Api, spec: dict[str, Any], priority: int | None
+) -> None:
+    pod = manifest("Pod", "a", spec={"containers": [], **spec})
+    high = manifest("PriorityClass", "high", version="scheduling.k8s.io/v1", value=1000)
+    api.load([pod, high])
+    [stored] = api.store.entries(builtin.PODS)
+    assert stored.document()["spec"].get("priority") == priority
+
+
+def test_a_loaded_pod_of_an_unknown_class_is_refused(api: Api) -> None:
+    pod = manifest("Pod", "a", spec={"containers": [], "priorityClassName": "hihg"})
+    with pytest.raises(StatusError) as raised:
+        api.load([pod])
+    assert raised.value.message == (
+        "document 0: Pod default/a: spec.priorityClassName: no PriorityClass 'hihg'"
     )
