@@ -17,7 +17,7 @@ A configuration; every field is optional and has this default::
     devices:                  # rules that kube-scheduler does not have
       freeVictims: false      # devices of victims count as free (docs/how-it-decides.md)
     tls:                      # by default none: plain HTTP, on loopback only
-      certificate: ""         # a PEM file, reloaded when it changes
+      certificate: ""         # a PEM file by its path from this one, reloaded when it changes
       key: ""                 # a PEM file, reloaded when it changes
       clientCA: ""            # client certificates must be signed by it; by default none is needed
       allowedClientNames: []  # by default all clients that clientCA certifies
@@ -281,7 +281,8 @@ class PartialConfig(NamedTuple):
 def read_config(path: Path) -> PartialConfig:
     """Return the valid part of a configuration file; an invalid field has its default.
 
-    The path of a policy is relative to the file. Raise ConfigError if nothing can be read.
+    The paths of a policy and of PEM files are relative to the file. Raise ConfigError if nothing
+    can be read.
     """
     result = _decode_file(path, Config)
     config = result.value
@@ -289,7 +290,19 @@ def read_config(path: Path) -> PartialConfig:
         raise ConfigError(*result.errors)
     if config.policy not in POLICIES:
         config = msgspec.structs.replace(config, policy=str(path.parent / config.policy))
+    if config.tls is not None:
+        config = msgspec.structs.replace(config, tls=_tls_beside(config.tls, path.parent))
     return PartialConfig(config, result.errors, result.invalid_fields)
+
+
+def _tls_beside(tls: TlsConfig, directory: Path) -> TlsConfig:
+    """Return the paths of PEM files, relative ones from a directory."""
+    return msgspec.structs.replace(
+        tls,
+        certificate=str(directory / tls.certificate),
+        key=str(directory / tls.key),
+        client_ca=str(directory / tls.client_ca) if tls.client_ca else "",
+    )
 
 
 def validate_filters(config: Config) -> tuple[str, ...]:

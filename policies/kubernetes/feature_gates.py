@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
@@ -165,7 +166,9 @@ def apply_settings(minor: int, settings: Mapping[str, bool]) -> GateSettings:
         if name in _ALL:
             continue
         if name not in STAGES:
-            warnings.append(f"{name} changes no decision; it is ignored")
+            similar = get_close_matches(name, STAGES, n=1, cutoff=0.8)
+            hint = f"; did you mean {similar[0]}?" if similar else ""
+            warnings.append(f"{name} changes no decision; it is ignored{hint}")
         elif stage is None:
             warnings.append(f"{name} does not exist in 1.{minor}; it is ignored")
         elif stage.stability is Stability.GA and not enabled:

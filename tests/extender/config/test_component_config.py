@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from extender.config.component_config import Config, LogConfig, find_policy, load_config
+from extender.config.component_config import (
+    Config,
+    LogConfig,
+    TlsConfig,
+    find_policy,
+    load_config,
+)
 from extender.config.strict_decoding import ConfigError
 from extender.protocol.verb_context import Search
 from extender.terminal.log_output import LogFormat, LogLevel
@@ -216,3 +222,9 @@ class TestPolicies:
         with pytest.raises(ConfigError) as raised:
             find_policy(str(path))
         assert str(raised.value).startswith(f"{path}: {problem}")
+
+
+def test_pem_files_are_relative_to_the_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "reprieve.yaml"
+    file.write_text("tls: {certificate: pki/tls.crt, key: /etc/tls.key}")
+    assert load_config(file).tls == TlsConfig(f"{tmp_path}/pki/tls.crt", "/etc/tls.key")

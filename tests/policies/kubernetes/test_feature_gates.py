@@ -105,6 +105,11 @@ def test_a_setting_changes_a_gate_that_exists_and_is_not_ga(
             {"OpportunisticBatching": True},
             ["OpportunisticBatching changes no decision; it is ignored"],
         ),
+        (
+            "1.37",
+            {"GenericWorklod": True},
+            ["GenericWorklod changes no decision; it is ignored; did you mean GenericWorkload?"],
+        ),
     ],
 )
 def test_a_setting_without_effect_is_reported(
