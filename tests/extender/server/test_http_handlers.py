@@ -83,22 +83,6 @@ class TestCapturedRequests:
         assert reply.status == 404
         assert reply.text == "reprieve: no verb 'prioritize'; expected one of filter, preempt\n"
 
-    async def test_a_missing_prefix_is_reported(self, demo_extender: Extender) -> None:
-        reply = await demo_extender.post("/other/preempt", captured_request("preempt-cache-true"))
-        assert reply.status == 404
-        assert reply.text == (
-            "reprieve: no path '/other/preempt'; expected /filter, /preempt, /scheduler/filter, "
-            "/scheduler/preempt; pathPrefixes adds others\n"
-        )
-        figures = (await demo_extender.get("/metrics")).text
-        assert 'reprieve_requests_total{status="404",verb="unknown"} 1.0' in figures
-
-    @pytest.mark.parametrize(("path", "status"), [("/nothing", 404), ("/scheduler/filter", 405)])
-    async def test_a_page_that_does_not_exist(
-        self, demo_extender: Extender, path: str, status: int
-    ) -> None:
-        assert (await demo_extender.get(path)).status == status
-
 
 BAD_BODIES: list[tuple[str, str, bytes, str]] = [
     ("malformed", "filter", b'{"Pod":', "ExtenderArgs: not JSON: Input data was truncated"),
