@@ -111,7 +111,8 @@ class TestExplain:
         ]
         pod = written(tmp_path, "pod.json", restarting)
         gates = ("--upstream", "1.36", "--feature-gates", "NodeDeclaredFeatures=false,X=true")
-        done = await reprieve("explain", "filter", "--cluster", path, "--pod", pod, *gates)
+        options = ("--cluster", path, "--pod", pod, "-o", "json")
+        done = await reprieve("explain", "filter", *options, *gates)
         assert json.loads(done.out)["feasible"] == ["node-1"]
         assert done.err == "reprieve: featureGates: X changes no decision; it is ignored\n"
 
@@ -134,7 +135,8 @@ class TestExplain:
     async def test_an_invalid_object_is_a_warning(self, tmp_path: Path, vip: str) -> None:
         broken = pod_json("broken", on="node-1", cpu="lots")
         path = written(tmp_path, "some.json", *CLUSTER, broken)
-        done = await reprieve("explain", "preempt", "--cluster", path, "--pod", vip)
+        options = ("--cluster", path, "--pod", vip, "-o", "json")
+        done = await reprieve("explain", "preempt", *options)
         assert done.code == 0
         assert json.loads(done.out)["node"] is None
         [warning] = map(json.loads, done.err.splitlines())
