@@ -170,7 +170,7 @@ def test_without_arguments_it_lists_the_commands(image: Image, files: Path) -> N
 
 
 def test_it_explains(image: Image, files: Path) -> None:
-    given = ("--cluster", "/files/cluster.yaml", "--pod", "/files/pod.yaml")
+    given = ("--cluster", "/files/cluster.yaml", "--pod", "/files/pod.yaml", "-o", "json")
     done = run(image, files, "explain", "preempt", *given)
     answer = json.loads(done.stdout)
     assert (answer["node"], [each["name"] for each in answer["victims"]]) == ("node-1", ["low"])
