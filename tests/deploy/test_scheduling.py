@@ -129,7 +129,8 @@ def test_the_entries_that_helm_prints(
 ) -> None:
     with installed(net, image, tmp_path, settings(release, "offered", values)) as there:
         notes = there.cluster.helm("get", "notes", "reprieve", "-n", SYSTEM)
-        entries = notes[notes.index("- urlPrefix") : notes.index("Its rules")]
+        printed = notes[notes.index("- urlPrefix") : notes.index("Its rules")]
+        entries = printed.replace("CLUSTER_IP", HOST)  # as an administrator fills in the address
         config = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
