@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Final
@@ -73,14 +73,18 @@ def build_app(
     prefixes = tuple(path_prefixes)
     for prefix in ("", *prefixes):
         app.router.add_post(f"/{prefix.strip('/')}/{{verb}}".replace("//", "/"), verb)
-    app.router.add_get("/", _links_handler)
-    app.router.add_get("/livez", _health_handler)
-    app.router.add_get("/healthz", _health_handler)
-    app.router.add_get("/readyz", _ready_handler(service))
-    app.router.add_get("/metrics", _metrics_handler(service))
-    app.router.add_get("/decisions", _decisions_handler(service))
-    app.router.add_get("/openapi.json", _openapi_handler(openapi_document(prefixes)))
-    app.router.add_route("*", "/{path:.*}", _unknown_path_handler(service, prefixes))
+    pages: Mapping[str, Handler] = {
+        "/": _links_handler,
+        "/livez": _health_handler,
+        "/healthz": _health_handler,
+        "/readyz": _ready_handler(service),
+        "/metrics": _metrics_handler(service),
+        "/decisions": _decisions_handler(service),
+        "/openapi.json": _openapi_handler(openapi_document(prefixes)),
+    }
+    for path, handler in pages.items():
+        app.router.add_get(path, handler)
+    app.router.add_route("*", "/{path:.*}", _unknown_path_handler(service, prefixes, pages))
     return app
 
 
@@ -132,7 +136,9 @@ def _known(verb: str) -> str:
     return verb if verb in VERBS else UNKNOWN
 
 
-def _unknown_path_handler(service: Service, prefixes: Iterable[str]) -> Handler:
+def _unknown_path_handler(
+    service: Service, prefixes: Iterable[str], pages: Container[str]
+) -> Handler:
     """Return the handler of all other paths, which are often those of a missing prefix."""
     bases = ("", *(f"/{prefix.strip('/')}" for prefix in prefixes))
     calls = frozenset(f"{base}/{verb}" for base in bases for verb in VERBS)
@@ -141,7 +147,7 @@ def _unknown_path_handler(service: Service, prefixes: Iterable[str]) -> Handler:
     async def refuse(request: web.Request) -> web.Response:
         if request.path in calls:
             raise web.HTTPMethodNotAllowed(request.method, ["POST"])
-        if request.path in _PAGES:
+        if request.path in pages:
             raise web.HTTPMethodNotAllowed(request.method, ["GET"])
         if request.method != "POST":
             raise web.HTTPNotFound
@@ -256,9 +262,6 @@ def _error_response(service: Service, verb: str, status: int, problem: str) -> w
     return web.Response(status=status, text=f"reprieve: {line}\n", headers=headers)
 
 
-_PAGES: Final = frozenset(
-    ("/", "/livez", "/healthz", "/readyz", "/metrics", "/decisions", "/openapi.json")
-)
 _LINKS: Final = ("/readyz?verbose", "/livez", "/metrics", "/decisions", "/openapi.json")
 
 
