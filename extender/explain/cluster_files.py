@@ -101,7 +101,7 @@ def load_cluster(objects: ClusterObjects, release: Release) -> LoadedCluster:
         named = fields.priorityClassName
         if named and named not in classes and fields.priority is None:
             unknown_classes[pod.key] = named
-        return _with_class_priority(pod, raw, classes) if named in classes else pod
+        return _with_class_priority(pod, fields, classes) if named in classes else pod
 
     cluster.pods.replace(decode_manifests(manifests, "Pod", read_pod))
     return LoadedCluster(cluster.snapshot(), classes, unknown_classes)
@@ -163,7 +163,7 @@ def load_pod(written: Manifest, cluster: LoadedCluster, release: Release) -> Pod
             f"{written.source}: spec.priorityClassName: no PriorityClass "
             f"{fields.priorityClassName!r} in the cluster"
         )
-    return _with_class_priority(pod, written.raw, cluster.priority_classes)
+    return _with_class_priority(pod, fields, cluster.priority_classes)
 
 
 def _decode_pod_with_uid(raw: bytes, release: Release) -> Pod:
@@ -172,9 +172,10 @@ def _decode_pod_with_uid(raw: bytes, release: Release) -> Pod:
     return pod if pod.uid else replace(pod, uid=pod.key)
 
 
-def _with_class_priority(pod: Pod, raw: bytes, classes: Mapping[str, PriorityClass]) -> Pod:
+def _with_class_priority(
+    pod: Pod, fields: _PriorityFields, classes: Mapping[str, PriorityClass]
+) -> Pod:
     """Apply the Priority admission plugin: a pod without a priority gets that of its class."""
-    fields = _priority_fields(raw)
     if fields.priority is not None:
         return pod
     named = fields.priorityClassName
