@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -51,7 +50,7 @@ from extender.terminal.command_line import (
     split_names,
 )
 from extender.terminal.output import Answer, OutputFormat, print_answer
-from extender.terminal.program import log_line
+from extender.terminal.program import log_warnings
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.kubernetes.releases import Release, release
@@ -59,7 +58,6 @@ from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.replicaset import decide_scale_down
 
-_MAX_WARNINGS: Final = 20
 FILTER_EXAMPLE: Final = "explain filter --cluster c.yaml --pod p.yaml"
 PREEMPT_EXAMPLE: Final = "explain preempt --cluster c.yaml --pod p.yaml"
 SCALEDOWN_EXAMPLE: Final = "explain scaledown --cluster c.yaml --replicaset default/web --delete 2"
@@ -217,9 +215,9 @@ def _explanation_rules(
 def _load_with_warnings(objects: ClusterObjects, rules_release: Release) -> LoadedCluster:
     """Return the cluster; print the pods whose priority is unknown, up to a limit."""
     loaded = load_cluster(objects, rules_release)
-    unknown = loaded.unknown_classes
-    for key, name in islice(unknown.items(), _MAX_WARNINGS):
-        log_line(f"warning: pod {key}: no PriorityClass {name!r}; its priority counts as 0")
-    if len(unknown) > _MAX_WARNINGS:
-        log_line(f"warning: {len(unknown) - _MAX_WARNINGS} more pods of unknown PriorityClasses")
+    unknown = (
+        f"pod {key}: no PriorityClass {name!r}; its priority counts as 0"
+        for key, name in loaded.unknown_classes.items()
+    )
+    log_warnings(unknown, "pods of unknown PriorityClasses")
     return loaded

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import typer
 
 from extender.terminal.command_groups import LazyCommand, command_group, single_command
-from extender.terminal.program import log_line
+from extender.terminal.program import log_warnings
 
 if TYPE_CHECKING:
     from extender.cli.serve_command import StartEmbedded
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from extender.kube.decoders.manifests import Manifest
 
 FindUnknownFields = Callable[[bytes], Iterable[str]]
-
-_MAX_WARNINGS: Final = 20
-_MAX_WARNING: Final = 500
 
 
 def extender_commands(
@@ -123,17 +119,13 @@ def _explain_spread(warn: WarnAboutFields) -> typer.Typer:
 
 
 def _warn_about_fields(unknown_fields: FindUnknownFields, manifests: Iterable[Manifest]) -> None:
-    """Print a line for each unknown field, both up to a limit."""
+    """Print a line for each unknown field, up to a limit."""
     found = (
         f"{manifest.source}: {line}"
         for manifest in manifests
         for line in unknown_fields(manifest.raw)
     )
-    for line in islice(found, _MAX_WARNINGS):
-        log_line(f"warning: {' '.join(line.split())[:_MAX_WARNING]}")
-    more = sum(1 for _ in found)
-    if more:
-        log_line(f"warning: {more} more unknown fields")
+    log_warnings(found, "unknown fields")
 
 
 def _advise() -> typer.Typer:

@@ -19,7 +19,7 @@ from extender.eviction.scenario import (
     scenario_document,
 )
 from extender.eviction.tables import evict_table, scenario_table
-from extender.explain.cluster_objects import SCHEDULING_KINDS
+from extender.explain.cluster_objects import EVICTION_KINDS
 from extender.explain.cluster_source import ClusterSource
 from extender.kube.decoders.pods import epoch_ns
 from extender.terminal.command_line import (
@@ -108,7 +108,7 @@ def explain_query(query: EvictQuery) -> NodeExplanation | ScenarioExplanation:
     # Check the flags first, so that their errors do not depend on the files.
     query.flags.eviction_config(Layout(), query.release)
     files = load_node(
-        query.cluster.read(SCHEDULING_KINDS), query.summaries, query.node, query.release
+        query.cluster.read(EVICTION_KINDS), query.summaries, query.node, query.release
     )
     layout = _layout(query.layout) or infer_layout(files.samples[-1].node)
     plan = resolve(query.flags.eviction_config(layout, query.release))

@@ -55,7 +55,13 @@ SCHEDULING_KINDS: Final[Mapping[str, Collection[str]]] = {
     **dict.fromkeys(("ResourceClaim", "ResourceSlice"), _DEVICES),
     **dict.fromkeys(("DeviceClass", "DeviceTaintRule"), _DEVICES),
 }
-"""The kinds that preemption and scale-down read, with their groups."""
+"""The kinds that preemption reads, with their groups."""
+
+REPLICA_KINDS: Final = {kind: SCHEDULING_KINDS[kind] for kind in ("Pod", "ReplicaSet")}
+"""The kinds that a scale-down reads, with their groups."""
+
+EVICTION_KINDS: Final = {kind: SCHEDULING_KINDS[kind] for kind in ("Node", "Pod", "PriorityClass")}
+"""The kinds that an eviction by the kubelet reads, with their groups."""
 
 _KRUISE: Final = frozenset({"apps.kruise.io"})
 SPREAD_KINDS: Final[Mapping[str, Collection[str]]] = {

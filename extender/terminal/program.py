@@ -7,13 +7,17 @@ It is called ``reprieve``, or ``kubectl reprieve`` as a plugin of kubectl, whose
 from __future__ import annotations
 
 import sys
+from itertools import islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import NoReturn
 
 _NAME = "reprieve"
 _PLUGIN = "kubectl-reprieve"
+_MAX_WARNINGS = 20
+_MAX_WARNING = 500
 
 
 def program_name() -> str:
@@ -37,6 +41,16 @@ def usage_example(arguments: str) -> str:
 def log_line(line: str) -> None:
     """Print a line on stderr, since stdout may hold an answer."""
     print(f"{program_name()}: {line}", file=sys.stderr)  # noqa: T201 - output of the command line
+
+
+def log_warnings(warnings: Iterable[str], others: str) -> None:
+    """Print each of the first warnings in one line, and the number of the ``others``."""
+    left = iter(warnings)
+    for warning in islice(left, _MAX_WARNINGS):
+        log_line(f"warning: {' '.join(warning.split())[:_MAX_WARNING]}")
+    more = sum(1 for _ in left)
+    if more:
+        log_line(f"warning: {more} more {others}")
 
 
 def exit_with_errors(*errors: str) -> NoReturn:
