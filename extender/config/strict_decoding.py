@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -21,7 +20,7 @@ import yaml
 from msgspec import inspect
 
 from extender.kube.decoders.yaml_loader import BoundedLoader
-from policies.kubernetes.input_error import InputError
+from policies.kubernetes.input_error import InputError, similar_name
 from policies.kubernetes.integers import parse_integer
 
 T = TypeVar("T")
@@ -32,8 +31,6 @@ _UNKNOWN = re.compile(r"Object contains unknown field (.*)")
 _MISSING = re.compile(r"Object missing required field (.*)")
 
 
-_LONGEST_NAME = 100
-"""Of a longer name that is unknown, only the beginning is compared: that takes quadratic time."""
 _TEXT = "tag:yaml.org,2002:str"
 _FLOAT = "tag:yaml.org,2002:float"
 
@@ -198,8 +195,8 @@ class _StrictDecoder:
         Return only the name that is similar to the one that is written, if there is one.
         """
         names = _allowed_names(self._type, self.document, path)
-        if similar := get_close_matches(written[:_LONGEST_NAME], names, 1):
-            return f"; did you mean {similar[0]}?"
+        if similar := similar_name(written, names):
+            return f"; did you mean {similar}?"
         return f"; expected one of {', '.join(names)}" if names else ""
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple
+
+from policies.kubernetes.input_error import similar_name
 
 
 class FeatureGate(StrEnum):
@@ -166,8 +167,8 @@ def apply_settings(minor: int, settings: Mapping[str, bool]) -> GateSettings:
         if name in _ALL:
             continue
         if name not in STAGES:
-            similar = get_close_matches(name, STAGES, n=1, cutoff=0.8)
-            hint = f"; did you mean {similar[0]}?" if similar else ""
+            similar = similar_name(name, STAGES, cutoff=0.8)
+            hint = f"; did you mean {similar}?" if similar else ""
             warnings.append(f"{name} changes no decision; it is ignored{hint}")
         elif stage is None:
             warnings.append(f"{name} does not exist in 1.{minor}; it is ignored")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Final
 
 import orjson
@@ -22,6 +21,7 @@ from fakeapi.apiserver.kinds.structural_types import (
     schema_of,
 )
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError, decode_struct
+from policies.kubernetes.input_error import similar_name
 
 _STEP: Final = re.compile(r"[^.\[\]]+")
 
@@ -46,8 +46,8 @@ def unknown_fields(manifest: bytes) -> Iterator[str]:
         return
     for path in unknown:
         parent, name = _parent(shape, path)
-        similar = [] if parent is None else get_close_matches(name, parent.fields, n=1)
-        yield f"{path}: unknown field" + (f"; did you mean {similar[0]}?" if similar else "")
+        similar = "" if parent is None else similar_name(name, parent.fields)
+        yield f"{path}: unknown field" + (f"; did you mean {similar}?" if similar else "")
 
 
 def _parent(shape: Struct | Untyped, path: str) -> tuple[Struct | None, str]:

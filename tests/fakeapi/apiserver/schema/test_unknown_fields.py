@@ -21,6 +21,7 @@ from tests.builders import encoded, pod_json
         ),
         ({"spec": {"zzz": 1}}, ["spec.zzz"]),
         ({"": 1, "[]": 1, ".": 1}, ["", "[]", "."]),
+        ({"spec": {"containerss" * 10**6: 1}}, [f"spec.{'containerss' * 10**6}"]),
         ({"spec": {"containers": "none"}}, []),
         ({"apiVersion": "example.com/v1", "spec": {"zzz": 1}}, []),
     ],
