@@ -151,6 +151,14 @@ class PodControl:
             raise RetryError(f"unable to delete pods: {message}") from error
         self._recorder.normal(about, "SuccessfulDelete", f"Deleted pod: {name}")
 
+    async def delete_if_present(self, owner: PodOwner, name: str) -> None:
+        """Delete a pod by name and record an Event, or do nothing if the pod is not found."""
+        try:
+            await self.delete(owner, name)
+        except SYNC_ERRORS as error:
+            if not has_status(error, 404):
+                raise
+
     async def patch(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
         """Patch a pod; no Event is recorded."""
         path, body = PODS.object(name, namespace), msgspec.json.encode(patch)

@@ -16,7 +16,6 @@ Source: kubernetes/pkg/controller/disruption/disruption.go; pkg/apis/policy/v1 h
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,7 +25,12 @@ from msgspec import Struct, field
 from extender.kube.controller_runtime.event_recorder import ObjectReference
 from extender.kube.decoders.core_v1_types import LabelSelectorV1
 from extender.kube.decoders.object_meta import NS_PER_SECOND, ObjectMeta, parse_time
-from fakeapi.controlplane.controllers.types import Pod, decode_tolerantly
+from fakeapi.controlplane.controllers.types import (
+    IntOrPercent,
+    Pod,
+    decode_tolerantly,
+    parse_percentage,
+)
 from policies.kubernetes.selectors import (
     LabelSelector,
     SelectorError,
@@ -35,8 +39,6 @@ from policies.kubernetes.selectors import (
 )
 
 DELETION_TIMEOUT_SECONDS: Final = 120
-
-IntOrPercent = int | str
 
 
 class BudgetError(ValueError):
@@ -270,8 +272,8 @@ def _scaled_value(value: IntOrPercent, total: int) -> int:
     """Return a number, or that percentage of ``total``, rounded up."""
     if isinstance(value, int):
         return value
-    percentage = re.fullmatch(r"([0-9]{1,18})%", value)
+    percentage = parse_percentage(value)
     if percentage is None:
         reason = "invalid type: string is not a percentage"
         raise BudgetError(f"invalid value for IntOrString: {reason}")
-    return -(-int(percentage[1]) * total // 100)
+    return -(-percentage * total // 100)

@@ -7,6 +7,7 @@ not affected.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,6 +16,8 @@ from msgspec import Struct, field
 
 from extender.kube.controller_runtime.event_recorder import ObjectReference
 from extender.kube.decoders.object_meta import ObjectMeta, decode_partial
+
+IntOrPercent = int | str
 
 
 class Toleration(Struct, rename="camel"):
@@ -185,3 +188,9 @@ def find_condition(conditions: list[ObjectCondition] | None, type_: str) -> Obje
         if each.type == type_:
             return each
     return None
+
+
+def parse_percentage(text: str) -> int | None:
+    """Return the number of a percentage such as ``30%``; None if the text is none."""
+    found = re.fullmatch(r"([0-9]{1,18})%", text)
+    return int(found[1]) if found else None

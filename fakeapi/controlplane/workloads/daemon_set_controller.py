@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct, field
 
 from extender.controllers.context import ControllerContext
-from extender.controllers.replicaset.pod_control import SYNC_ERRORS, PodControl, has_status
+from extender.controllers.replicaset.pod_control import PodControl
 from extender.kube.controller_runtime.controller import Controller
 from extender.kube.decoders.core_v1_types import AffinityV1, TolerationV1
 from extender.kube.decoders.pods import node_affinity, toleration_of
@@ -46,6 +46,7 @@ from fakeapi.controlplane.workloads.types import (
     ceil_percent,
     pod_document,
     raw,
+    seconds_until_next_available,
 )
 from fakeapi.controlplane.workloads.workload_caches import WorkloadCaches
 from policies.kubernetes.selectors import Taint, untolerated
@@ -271,8 +272,7 @@ class DaemonSetController:
             if any(is_updated(pod, each) for pod in pods)
         }
         await self._history.truncate(of, {revision.metadata.name, *live})
-        waits = (pod.seconds_until_available(of.spec.min_ready_seconds, now_ns) for pod in pods)
-        return min((wait for wait in waits if wait), default=None)
+        return seconds_until_next_available(pods, of.spec.min_ready_seconds, now_ns)
 
     def _place(self, of: DaemonSet, pods: Sequence[WorkloadPod]) -> Sequence[DaemonNode]:
         """Return all nodes with their pods."""
@@ -301,11 +301,7 @@ class DaemonSetController:
         if not surplus and not missing:
             surplus = list(outdated_pods(of, nodes, revision, self._clock.now_ns()))
         for pod in surplus:
-            try:
-                await self._pods.delete(of, pod.metadata.name)
-            except SYNC_ERRORS as error:
-                if not has_status(error, 404):
-                    raise
+            await self._pods.delete_if_present(of, pod.metadata.name)
         for name in missing:
             await self._pods.create(of, msgspec.json.encode(daemon_pod(of, name, revision)))
 

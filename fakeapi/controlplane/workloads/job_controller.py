@@ -143,7 +143,7 @@ class JobController:
         job = pods.job
         if outcome is not None:
             for pod in pods.active:
-                await self._delete(job, pod)
+                await self._pods.delete_if_present(job, pod.metadata.name)
             return pods.active, SlowStartResult(0)
         if job.metadata.deleting:
             return (), SlowStartResult(0)
@@ -151,7 +151,7 @@ class JobController:
         surplus = surplus_pods(pods, wanted)[:BURST]
         for pod in surplus:
             await self._untrack(pod)
-            await self._delete(job, pod)
+            await self._pods.delete_if_present(job, pod.metadata.name)
         missing = min(wanted - len(pods.active), BURST)
         if surplus or missing <= 0 or backoff > 0:
             return surplus, SlowStartResult(0)
@@ -171,13 +171,6 @@ class JobController:
             return None
 
         return await slow_start_batch(len(indexes), attempt)
-
-    async def _delete(self, job: Job, pod: WorkloadPod) -> None:
-        try:
-            await self._pods.delete(job, pod.metadata.name)
-        except SYNC_ERRORS as error:
-            if not has_status(error, 404):
-                raise
 
     async def _remove_finalizers(self, pods: JobPods, outcome: JobOutcome | None) -> None:
         """Release the pods that are counted, or all of them if the Job ends."""

@@ -44,6 +44,7 @@ from fakeapi.controlplane.workloads.types import (
     floor_percent,
     pod_document,
     raw,
+    seconds_until_next_available,
 )
 from fakeapi.controlplane.workloads.workload_caches import WorkloadCaches
 
@@ -310,7 +311,8 @@ class StatefulSetController:
             await self._caches.write_status(of, status, required)
         live = {current.metadata.name, update.metadata.name, *map(revision_name, pods.values())}
         await self._history.truncate(of, live)
-        return self._seconds_until_available(stateful)
+        seconds = of.spec.min_ready_seconds
+        return seconds_until_next_available(pods.values(), seconds, self._clock.now_ns())
 
     async def _apply(self, stateful: StatefulPods, actions: StatefulActions) -> None:
         of = stateful.of
@@ -353,8 +355,3 @@ class StatefulSetController:
             except ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
-
-    def _seconds_until_available(self, stateful: StatefulPods) -> float | None:
-        seconds, now_ns = stateful.of.spec.min_ready_seconds, self._clock.now_ns()
-        waits = (each.seconds_until_available(seconds, now_ns) for each in stateful.pods.values())
-        return min((wait for wait in waits if wait), default=None)

@@ -5,8 +5,7 @@ A template is kept as JSON values by field, because it is copied into pods with 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar, Final, Generic, TypeVar
@@ -21,10 +20,16 @@ from extender.kube.decoders.core_v1_types import AffinityV1, LabelSelectorV1
 from extender.kube.decoders.object_meta import NS_PER_SECOND, ObjectMeta, format_time, parse_time
 from extender.kube.decoders.typed_decoder import FieldError, label_selector_of
 from extender.kube.rest.resources import PODS, Resource
-from fakeapi.controlplane.controllers.types import Pod, PodSpec, PodStatus, decode_tolerantly
+from fakeapi.controlplane.controllers.types import (
+    IntOrPercent,
+    Pod,
+    PodSpec,
+    PodStatus,
+    decode_tolerantly,
+    parse_percentage,
+)
 from policies.kubernetes.selectors import LabelSelector
 
-IntOrPercent = int | str
 Fields = dict[str, Raw]
 """A JSON object whose values are not decoded."""
 
@@ -196,6 +201,14 @@ class WorkloadPod(Pod):
 WORKLOAD_PODS: Final = ObjectKind("Pod", PODS, decode_tolerantly(WorkloadPod))
 
 
+def seconds_until_next_available(
+    pods: Iterable[WorkloadPod], min_ready_seconds: int, now_ns: int
+) -> float | None:
+    """Return the seconds until the next ready pod is available; None if none is waited for."""
+    waits = (pod.seconds_until_available(min_ready_seconds, now_ns) for pod in pods)
+    return min((wait for wait in waits if wait), default=None)
+
+
 def removal_order(pod: WorkloadPod) -> tuple[bool, int, bool, int]:
     """Return the order in which surplus pods are deleted: those that ran least come first.
 
@@ -289,6 +302,5 @@ def ceil_percent(value: IntOrPercent | None, total: int) -> int:
 def floor_percent(value: IntOrPercent | None, total: int) -> int:
     """Return a number, or that percentage of ``total`` rounded down; 0 if absent or malformed."""
     if isinstance(value, str):
-        percentage = re.fullmatch(r"([0-9]{1,18})%", value)
-        return int(percentage[1]) * total // 100 if percentage else 0
+        return (parse_percentage(value) or 0) * total // 100
     return value or 0
