@@ -19,8 +19,8 @@ from extender.explain.cluster_objects import (
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client
 from extender.kube.rest.transport import TransportError
+from extender.terminal.output import show_progress
 from extender.terminal.program import log_line
-from extender.terminal.progress import show_progress
 from policies.kubernetes.input_error import InputError
 
 

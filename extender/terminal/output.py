@@ -1,12 +1,14 @@
-"""Output of commands: tables, documents in JSON or YAML, and names."""
+"""Output of commands: tables, documents in JSON or YAML, names, and the progress of long work."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from threading import Timer
 from typing import Final
 
 import msgspec
@@ -15,6 +17,7 @@ from rich.console import Console, RenderableType
 from policies.kubernetes.input_error import InputError
 
 _UNFOLDED_COLUMNS: Final = 100_000
+_DELAY_SECONDS: Final = 2.0
 
 
 class OutputError(InputError):
@@ -78,3 +81,26 @@ def stdout_console() -> Console:
     """
     folds = sys.stdout.isatty() or os.environ.get("COLUMNS")
     return Console(width=None if folds else _UNFOLDED_COLUMNS)
+
+
+@contextmanager
+def show_progress(
+    what: str, console: Console | None = None, delay: float = _DELAY_SECONDS
+) -> Iterator[None]:
+    """Show on stderr what is done, from ``delay`` seconds on until the block ends.
+
+    Nothing is shown if stderr is not a terminal.
+    """
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    status = console.status(what)
+    timer = Timer(delay, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()

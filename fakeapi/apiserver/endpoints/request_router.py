@@ -96,6 +96,7 @@ INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system"
 
 _HANDLERS = {**SUBRESOURCES, **REVIEWS}
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_CONNECT_VERBS = {**_OBJECT_VERBS, "POST": "create"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 
 
@@ -383,10 +384,9 @@ def _handler(target: Target, request: Request) -> ResourceHandler:
         own = CUSTOM_SUBRESOURCES.get(subresource)
     if own is not None and target.name and not subresource:
         raise unknown_resource()  # resources that can only be created have no name
-    if own is None and subresource and subresource not in PREPARE_UPDATE:
-        verbs = kind.subresources[subresource].verbs
-        if {**_OBJECT_VERBS, "POST": "create"}.get(method) in verbs:
-            return _reject_subresource
+    is_unserved = own is None and subresource and subresource not in PREPARE_UPDATE
+    if is_unserved and _CONNECT_VERBS.get(method) in kind.subresources[subresource].verbs:
+        return _reject_subresource
     usual = ON_OBJECT if target.name else ON_COLLECTION
     handler = (usual if own is None else own).get(method)
     if handler is None or (_is_all_namespaces(target) and request.method != "GET"):

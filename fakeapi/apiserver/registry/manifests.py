@@ -33,7 +33,6 @@ from fakeapi.apiserver.objects.metadata import check_document
 from fakeapi.apiserver.objects.object_names import check_name
 from fakeapi.apiserver.objects.version_conversion import conversion_of, to_stored_version
 from fakeapi.apiserver.registry.generic_registry import Registry, Target
-from fakeapi.apiserver.registry.load_problems import LoadProblems
 from fakeapi.apiserver.schema.crds.custom_kinds import (
     CustomResourceKinds,
     kinds_of_definition,
@@ -57,6 +56,43 @@ _FIRST: Final = frozenset((CUSTOM_RESOURCE_DEFINITIONS.resource, NAMESPACES.reso
 
 Checked = tuple[Target, Document]
 Check = Callable[[ResourceRegistry, Document], Checked]
+
+
+class _LoadProblems:
+    """Collects the errors about documents for one error with a line for each.
+
+    document 3: Widget default/one: spec.size: Invalid value: 0: spec.size in body should be ...
+    """
+
+    def __init__(self) -> None:
+        self._errors: list[StatusError] = []
+        self._lines: list[str] = []
+
+    def add(self, index: int, document: Document, error: StatusError) -> None:
+        """Add the error about a document."""
+        self._errors.append(error)
+        where = f"document {index}: {_display_name(document)}"
+        self._lines += [f"{where}{text}" for text in _texts(error)]
+
+    def raise_if_any(self) -> None:
+        """Raise StatusError with a line for each problem; the code is that of the first one."""
+        if self._errors:
+            first = self._errors[0]
+            raise StatusError(first.code, first.reason, "\n".join(self._lines))
+
+
+def _display_name(document: Document) -> str:
+    """Return kind, namespace and name with a colon; "" if the document has no name."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        return ""
+    place = (metadata.get("namespace"), metadata["name"])
+    return f"{document.get('kind')} {'/'.join(str(part) for part in place if part)}: "
+
+
+def _texts(error: StatusError) -> list[str]:
+    causes = (error.details or {}).get("causes") or ()
+    return [f"{each.get('field')}: {each['message']}" for each in causes] or [error.message]
 
 
 def parse_documents(body: bytes) -> list[Document]:
@@ -167,7 +203,7 @@ def _kinds_with_definitions(
 
     Raise StatusError (400, 422).
     """
-    resources, problems = [], LoadProblems()
+    resources, problems = [], _LoadProblems()
     for index, document in enumerate(documents):
         own = document.get("kind"), document.get("apiVersion")
         if own == (CUSTOM_RESOURCE_DEFINITIONS.kind, CUSTOM_RESOURCE_DEFINITIONS.api_version):
@@ -203,7 +239,7 @@ def ensure_namespace(registry: Registry, name: str) -> None:
 def _check_all(
     kinds: ResourceRegistry, documents: Sequence[Document], check: Check
 ) -> list[Checked]:
-    checked, problems = [], LoadProblems()
+    checked, problems = [], _LoadProblems()
     for index, document in enumerate(documents):
         try:
             checked.append(check(kinds, document))

@@ -7,7 +7,7 @@ from threading import Event
 
 from rich.console import Console
 
-from extender.terminal.progress import show_progress
+from extender.terminal.output import show_progress
 
 
 class Terminal(StringIO):
