@@ -10,7 +10,6 @@ from fakeapi.controlplane.controllers.disruption_status import (
     BudgetError,
     BudgetSpec,
     BudgetStatus,
-    IntOrPercent,
     count_healthy,
     decode_budget,
     expected_and_desired,
@@ -18,7 +17,7 @@ from fakeapi.controlplane.controllers.disruption_status import (
     remaining_disrupted_pods,
     status_patch,
 )
-from fakeapi.controlplane.controllers.types import Pod, decode_pod
+from fakeapi.controlplane.controllers.types import IntOrPercent, Pod, decode_pod
 from tests.builders import encoded, manifest, pod_json
 
 NOW = "2026-01-01T00:10:00Z"
