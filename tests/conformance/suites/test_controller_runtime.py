@@ -29,25 +29,42 @@ PACKAGES: Final = re.findall(rf"^\t{MODULE}(\S+)$", modules(SUITE).read_text(), 
 LISTED: Final[list[Listed]] = read_list("controller-runtime.yaml")
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_tests_of_a_package_end_as_listed(
-    package: str, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    program = built(SUITE) / suite_program(f"{MODULE}{package}")
-    assets, report = tmp_path / "assets", tmp_path / "report.json"
-    assets.mkdir()
+def run_tests(package: str, directory: Path) -> tuple[dict[str, str], str]:
+    """Return the states of the tests of a package by name, and the output of its program."""
+    assets, report = directory / "assets", directory / "report.json"
+    assets.mkdir(parents=True)
     install(assets)
     done = subprocess.run(
-        (program, "-test.v", "-ginkgo.no-color", f"-ginkgo.json-report={report}"),
+        (
+            built(SUITE) / suite_program(f"{MODULE}{package}"),
+            "-test.v",
+            "-ginkgo.no-color",
+            f"-ginkgo.json-report={report}",
+        ),
         cwd=tools(SUITE)[f"{MODULE}{package}"],
-        env={**os.environ, "KUBEBUILDER_ASSETS": str(assets), "TMPDIR": str(tmp_path)},
+        env={**os.environ, "KUBEBUILDER_ASSETS": str(assets), "TMPDIR": str(directory)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
     found = [*go_tests(done.stdout), *(specs(report) if report.exists() else ())]
-    states = {f"{package} {name}": state for name, state in found}
-    assert states, done.stdout
+    return {f"{package} {name}": state for name, state in found}, done.stdout
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_tests_of_a_package_end_as_listed(
+    package: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Run a package a second time where it differs.
+
+    Two of its tests depend on luck: envtest picks a port that a connection may take before the
+    webhooks listen, and an informer may be synced before its cancelled context is seen.
+    """
+    states, output = run_tests(package, tmp_path / "first")
+    if states and differences(states, LISTED):
+        states, output = run_tests(package, tmp_path / "second")
+    assert states, output
     record_property("controller-runtime", counts(states, LISTED))
-    assert not differences(states, LISTED), done.stdout[-20_000:]
+    assert not differences(states, LISTED), output[-20_000:]
