@@ -133,11 +133,11 @@ def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
         if nodes is not None:
             potential = require_known_nodes(split_names(nodes), loaded.snapshot, objects.source)
         order = rules.policy.candidates
-        decision = explain_preempt(preemptor, loaded.snapshot, rules, potential)
+        explanation = explain_preempt(preemptor, loaded.snapshot, rules, potential)
         answer = Answer(
-            lambda: preempt_document(decision),
-            lambda rows: preempt_table(decision, order, rows),
-            lambda: victim_names(decision),
+            lambda: preempt_document(explanation),
+            lambda rows: preempt_table(explanation, order, rows),
+            lambda: victim_names(explanation),
         )
         print_answer(output, answer)
 

@@ -9,6 +9,11 @@ from policies import decide_filter, post_filter
 from policies.kubernetes.input_error import InputError
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, no_preemption_needed
+from policies.preemption.explanation import (
+    PreemptionExplanation,
+    ProtectedPod,
+    explain_decision,
+)
 from policies.preemption.filtering.status import FEASIBLE, FilterDecision, Rejection
 from policies.preemption.policy import SchedulerRules
 from policies.replicaset import ScaleDownDecision
@@ -41,6 +46,13 @@ class SparedDocument(VictimDocument):
     because: str
 
 
+class ProtectedDocument(VictimDocument):
+    """A pod that could be evicted if no rule of the policy protected it."""
+
+    node: str
+    because: str
+
+
 class UnitDocument(TypedDict):
     """Pods of a pod group that are evicted together; a pod is written ``namespace/name``."""
 
@@ -53,11 +65,14 @@ class CandidateDocument(TypedDict):
 
     ``units`` are those of pod groups. ``confirmable`` is false, and present, if one of them has
     pods on other nodes, so that no extender can return the candidate. ``freedClaims`` are the
-    claims of victims whose devices count as free.
+    claims of victims whose devices count as free. ``violatedPDBs`` are the keys of the budgets that
+    the victims violate, and ``spared`` are the reprieved pods; each is present if there are any.
     """
 
     victims: list[VictimDocument]
     numPDBViolations: int
+    violatedPDBs: NotRequired[list[str]]
+    spared: NotRequired[list[SparedDocument]]
     units: NotRequired[list[UnitDocument]]
     confirmable: NotRequired[bool]
     freedClaims: NotRequired[list[str]]
@@ -80,7 +95,8 @@ class PreemptDocument(TypedDict):
     """The output of ``explain preempt -o json``.
 
     ``spared`` and ``units`` are those of the chosen node. ``feasible`` are the nodes that fit the
-    pod without preemption.
+    pod without preemption. ``protected`` are the pods that the policy protects on the nodes that
+    were tried; it is present if there are any.
     """
 
     eligible: bool
@@ -96,6 +112,7 @@ class PreemptDocument(TypedDict):
     feasible: list[str]
     spared: list[SparedDocument]
     units: list[UnitDocument]
+    protected: NotRequired[list[ProtectedDocument]]
 
 
 class PrecedenceDocument(TypedDict):
@@ -116,18 +133,20 @@ class ScaleDownDocument(TypedDict):
 
 def explain_preempt(
     pod: Pod, snapshot: Snapshot, rules: SchedulerRules, potential: Sequence[str] | None
-) -> PreemptionDecision:
+) -> PreemptionExplanation:
     """Decide a preemption as kube-scheduler does: only if the pod fits no node.
 
     With ``potential`` nodes given, decide among these in any case. A bound pod is not eligible.
     """
     if pod.node_name:
         reason = f"the pod is bound to node {pod.node_name}"
-        return PreemptionDecision(pod, eligible=False, reason=reason, chosen=None)
+        decision = PreemptionDecision(pod, eligible=False, reason=reason, chosen=None)
+        return PreemptionExplanation(decision)
     filtering = decide_filter(pod, snapshot, rules)
     if potential is None and filtering.feasible:
-        return no_preemption_needed(filtering)
-    return post_filter(filtering, snapshot, rules, potential)
+        return PreemptionExplanation(no_preemption_needed(filtering))
+    decision = post_filter(filtering, snapshot, rules, potential)
+    return explain_decision(decision, snapshot, rules, potential)
 
 
 def require_known_nodes(names: Sequence[str], snapshot: Snapshot, source: str) -> Sequence[str]:
@@ -154,36 +173,42 @@ def filter_document(decision: FilterDecision) -> FilterDocument:
     return document
 
 
-def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
+def preempt_document(explanation: PreemptionExplanation) -> PreemptDocument:
     """Return the JSON document of a preemption decision."""
+    decision = explanation.decision
+    candidates = {
+        node: _candidate_document(candidate, explanation)
+        for node, candidate in sorted(decision.candidates.items())
+    }
     best = decision.chosen
-    chosen = None if best is None else _candidate_document(best)
+    chosen = None if best is None else candidates[best.node]
     feasible = [node for node, each in decision.rejected.items() if each == FEASIBLE]
     rejected = {node: each for node, each in decision.rejected.items() if each != FEASIBLE}
-    return {
+    document: PreemptDocument = {
         "eligible": decision.eligible,
         "reason": decision.reason,
         "node": None if decision.chosen is None else decision.chosen.node,
         "victims": [] if chosen is None else chosen["victims"],
         "numPDBViolations": 0 if chosen is None else chosen["numPDBViolations"],
         "decidedBy": decision.decided_by,
-        "candidates": {
-            node: _candidate_document(candidate)
-            for node, candidate in sorted(decision.candidates.items())
-        },
+        "candidates": candidates,
         "rejected": _rejection_documents(rejected),
         "message": decision.message,
         "unjudged": sorted(decision.not_evaluated),
         "feasible": sorted(feasible),
-        "spared": [] if best is None else _spared_documents(decision.pod, best),
+        "spared": [] if chosen is None else chosen.get("spared", []),
         "units": [] if best is None else _unit_documents(best),
     }
+    if explanation.protected:
+        document["protected"] = [_protected_document(each) for each in explanation.protected]
+    return document
 
 
-def victim_names(decision: PreemptionDecision) -> Iterator[str]:
+def victim_names(explanation: PreemptionExplanation) -> Iterator[str]:
     """Yield the victims of the chosen node as ``pod/namespace/name``."""
-    if decision.chosen is not None:
-        yield from (f"pod/{pod.key}" for pod in decision.chosen.victims.pods)
+    chosen = explanation.decision.chosen
+    if chosen is not None:
+        yield from (f"pod/{pod.key}" for pod in chosen.victims.pods)
 
 
 def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
@@ -198,11 +223,17 @@ def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
     }
 
 
-def _candidate_document(candidate: Candidate) -> CandidateDocument:
+def _candidate_document(
+    candidate: Candidate, explanation: PreemptionExplanation
+) -> CandidateDocument:
     document: CandidateDocument = {
         "victims": [_victim_document(pod) for pod in candidate.victims.pods],
         "numPDBViolations": candidate.victims.violations,
     }
+    if candidate.node in explanation.violated:
+        document["violatedPDBs"] = list(explanation.violated[candidate.node])
+    if candidate.spared:
+        document["spared"] = _spared_documents(explanation.decision.pod, candidate)
     if candidate.groups:
         document["units"] = _unit_documents(candidate)
     if candidate.elsewhere:
@@ -224,6 +255,14 @@ def _victim_document(pod: Pod) -> VictimDocument:
 def _spared_documents(preemptor: Pod, candidate: Candidate) -> list[SparedDocument]:
     because = f"{preemptor.key} fits {candidate.node} without its eviction"
     return [{**_victim_document(pod), "because": because} for pod in candidate.spared]
+
+
+def _protected_document(protected: ProtectedPod) -> ProtectedDocument:
+    return {
+        **_victim_document(protected.pod),
+        "node": protected.pod.node_name or "",
+        "because": f"protected by {protected.rule}",
+    }
 
 
 def _unit_documents(candidate: Candidate) -> list[UnitDocument]:

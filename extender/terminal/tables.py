@@ -11,7 +11,8 @@ from rich.text import Text
 from extender.terminal.output import TableRows
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.decision import Candidate, PreemptionDecision, freed_devices
+from policies.preemption.decision import Candidate, freed_devices
+from policies.preemption.explanation import PreemptionExplanation, ProtectedPod
 from policies.preemption.filtering.status import FEASIBLE, FilterDecision, Rejection, explained
 from policies.replicaset import ScaleDownDecision
 
@@ -31,27 +32,32 @@ def filter_table(decision: FilterDecision, rows: TableRows) -> RenderableType:
         table.add_row(str(len(fitting)), _names(fitting, rows), "fits", "")
     for rejection, names in _by_reason(decision.undecided):
         table.add_row(str(len(names)), _names(names, rows), f"passes: {rejection}", "")
-    _add_rejections(table, decision.rejected, rows)
+    _add_rejections(table, decision.rejected, rows, "may help")
     return Group(head, table, *_not_evaluated_warning(decision.not_evaluated))
 
 
 def preempt_table(
-    decision: PreemptionDecision, order: Order[Candidate], rows: TableRows
+    explanation: PreemptionExplanation, order: Order[Candidate], rows: TableRows
 ) -> RenderableType:
     """Return the victims and reprieved pods of the best candidates, and why others are rejected.
 
     ``order`` is the order by which the candidate was chosen.
     """
+    decision = explanation.decision
     head = Text(next(iter(decision.describe())), style="bold")
     parts: list[RenderableType] = [head]
     if decision.candidates:
-        parts.append(_candidates(decision, order, rows))
+        parts.append(_candidates(explanation, order, rows))
     if decision.chosen is not None and decision.chosen.freed_claims:
         parts.append(Text(freed_devices(decision.chosen)))
     if decision.rejected:
         rejections = plain_table("nodes", "", "because", "eviction")
-        _add_rejections(rejections, decision.rejected, rows)
+        tried = {n: each for n, each in decision.rejected.items() if n in explanation.tried}
+        others = {n: each for n, each in decision.rejected.items() if n not in tried}
+        _add_rejections(rejections, tried, rows, "does not help")
+        _add_rejections(rejections, others, rows, "may help")
         parts.append(rejections)
+    parts.extend(_protected(explanation.protected, rows))
     if decision.message:
         parts.append(Text(decision.message, style="italic"))
     return Group(*parts, *_not_evaluated_warning(decision.not_evaluated))
@@ -72,7 +78,10 @@ def scale_down_table(decision: ScaleDownDecision, key: str, rows: TableRows) -> 
     return Group(head, table)
 
 
-def _candidates(decision: PreemptionDecision, order: Order[Candidate], rows: TableRows) -> Table:
+def _candidates(
+    explanation: PreemptionExplanation, order: Order[Candidate], rows: TableRows
+) -> Table:
+    decision = explanation.decision
     table = plain_table("", "candidate", "victims", "reprieved", "PDBs violated")
     ranked = order.sort(decision.candidates.values())
     shown = rows.at_most(_SHOWN_CANDIDATES)
@@ -83,16 +92,34 @@ def _candidates(decision: PreemptionDecision, order: Order[Candidate], rows: Tab
             f"{candidate.node}\nno extender can confirm it" if spans else candidate.node,
             _names([_with_place(pod, candidate) for pod in candidate.victims.pods], rows, "\n"),
             _names([_with_priority(pod) for pod in candidate.spared], rows, "\n"),
-            str(candidate.victims.violations),
+            _violations(candidate, explanation),
         )
     if len(ranked) > shown:
         table.add_row("", f"and {len(ranked) - shown} more", "", "", "")
     return table
 
 
-def _add_rejections(table: Table, rejected: Mapping[str, Rejection], rows: TableRows) -> None:
+def _violations(candidate: Candidate, explanation: PreemptionExplanation) -> str:
+    budgets = ", ".join(explanation.violated.get(candidate.node, ()))
+    violations = candidate.victims.violations
+    return f"{violations} ({budgets})" if budgets else str(violations)
+
+
+def _protected(protected: Iterable[ProtectedPod], rows: TableRows) -> Iterator[Text]:
+    """Yield a line for each rule of the policy that protects pods."""
+    found: dict[str, list[str]] = {}
+    for each in protected:
+        found.setdefault(each.rule, []).append(f"{each.pod.key} on {each.pod.node_name}")
+    for rule, pods in found.items():
+        yield Text(f"protected by {rule}: {_names(pods, rows)}")
+
+
+def _add_rejections(
+    table: Table, rejected: Mapping[str, Rejection], rows: TableRows, resolvable: str
+) -> None:
+    """Add rows; ``resolvable`` is what eviction does where the filters do not rule it out."""
     for rejection, nodes in _by_reason(rejected):
-        eviction = "may help" if rejection.resolvable else "cannot help"
+        eviction = resolvable if rejection.resolvable else "cannot help"
         needed = "" if rejection == FEASIBLE else eviction
         table.add_row(str(len(nodes)), _names(nodes, rows), explained(rejection), needed)
 

@@ -70,21 +70,24 @@ def count_pdb_violations(units: Iterable[Sequence[Pod]], coverage: BudgetCoverag
     FilterVictimsWithPDBViolation in pkg/scheduler/framework/preemption/util.go.
     """
     counts: Counter[str] = Counter()
-    return [sum([_violates(pod, counts, coverage) for pod in pods]) for pods in units]
+    return [sum([bool(violated_budgets(pod, counts, coverage)) for pod in pods]) for pods in units]
 
 
-def _violates(pod: Pod, counts: Counter[str], coverage: BudgetCoverage) -> bool:
-    """Count a pod against the budgets that cover it; return whether it is a PDB violation."""
-    violates = False
+def violated_budgets(pod: Pod, counts: Counter[str], coverage: BudgetCoverage) -> list[str]:
+    """Count a pod against the budgets that cover it; return the keys of those that it violates.
+
+    Releases that stop at the first violation do not count, or return, those after it.
+    """
+    violated = []
     for budget in coverage.of(pod):
         if pod.name in budget.disrupted:
             continue
         counts[budget.key] += 1
         if counts[budget.key] > budget.allowed:
-            violates = True
+            violated.append(budget.key)
             if coverage.release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION:
                 break
-    return violates
+    return violated
 
 
 def covers(budget: DisruptionBudget, pod: Pod, release: Release) -> bool:

@@ -59,7 +59,7 @@ def _decide(case: Case, items: Sequence[Document]) -> PreemptionDecision:
         objects = read_objects([str(cluster)])
         files = load_cluster(objects, rules.release)
         runner = load_pod(find_pod(str(pod), objects), files, rules.release)
-    return explain_preempt(runner, _complete(files.snapshot), rules, None)
+    return explain_preempt(runner, _complete(files.snapshot), rules, None).decision
 
 
 def _complete(snapshot: Snapshot) -> Snapshot:

@@ -28,9 +28,14 @@ from tests.load.figures import Moment, Share, rate
 from tests.load.mixes import CAPACITY, KINDS, NODES, PODS_PER_NODE, Phase, Plan
 from tests.load.records import read_calls
 
-CONFIG: Final = "promiseSeconds: 3600\ndeadlineMilliseconds: {filter: 2000, preempt: 2000}\n"
-"""Two options differ from the defaults: assumed preemptions outlast a run, so that each is known;
-and deadlines are longer, since the processes of a run share the cores.
+CONFIG: Final = """\
+promiseSeconds: 3600
+deadlineMilliseconds: {filter: 2000, preempt: 2000}
+search: offered
+"""
+"""Three options differ from the defaults: assumed preemptions outlast a run, so that each is known;
+deadlines are longer, since the processes of a run share the cores; and only the offered nodes are
+searched, so that the kinds of calls differ in cost.
 """
 
 EXTENDER: Final = "extender"

@@ -19,7 +19,13 @@ from extender.terminal.tables import filter_table, preempt_table, scale_down_tab
 from policies import decide_filter
 from policies.kubernetes.snapshot import Snapshot
 from policies.kubernetes.storage import StorageKind
-from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, DEFAULT_RULES
+from policies.preemption.policy import (
+    DEFAULT_CANDIDATE_ORDER,
+    DEFAULT_RULES,
+    Policy,
+    ProtectedPods,
+    SchedulerRules,
+)
 from policies.replicaset import decide_scale_down
 from tests.builders import LATE, MEASURED, budget, late_claim, node, pod, snapshot
 from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, uses
@@ -55,6 +61,13 @@ def test_a_filter_document() -> None:
 
 def test_a_preempt_document() -> None:
     web = {"namespace": "default", "name": "web", "uid": "web", "priority": 5}
+    tiny = {
+        "namespace": "default",
+        "name": "tiny",
+        "uid": "tiny",
+        "priority": 1,
+        "because": "default/vip fits node-1 without its eviction",
+    }
     a = {"namespace": "default", "name": "a", "uid": "a", "priority": 2}
     b = {"namespace": "default", "name": "b", "uid": "b", "priority": 3}
     assert preempt_document(explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)) == {
@@ -65,7 +78,12 @@ def test_a_preempt_document() -> None:
         "numPDBViolations": 0,
         "decidedBy": "fewest PDB violations",
         "candidates": {
-            "node-1": {"victims": [web], "numPDBViolations": 1},
+            "node-1": {
+                "victims": [web],
+                "numPDBViolations": 1,
+                "violatedPDBs": ["default/web"],
+                "spared": [tiny],
+            },
             "node-2": {"victims": [b, a], "numPDBViolations": 0},
         },
         "rejected": {"node-3": {"reason": "Insufficient cpu", "resolvable": False}},
@@ -156,14 +174,14 @@ NOT_EVALUATED = "devices not evaluated: x of device odd (claim default/wanted)"
 
 def test_the_device_request_that_fails_is_named() -> None:
     moment = snapshot(*TWO_NODES[:1], *TWO_NODES[2:], held_by("other", "node-1", "gpu-0"))
-    decision = explain_preempt(WAITING, moment, DEFAULT_RULES, None)
-    document = preempt_document(decision)
+    explanation = explain_preempt(WAITING, moment, DEFAULT_RULES, None)
+    document = preempt_document(explanation)
     reason = "cannot allocate all claims"
     assert document["rejected"]["node-1"] == {"reason": reason, "resolvable": False, "detail": WHY}
     assert f"1 {reason}." in document["message"]
-    assert f"  node-1: {reason} ({WHY}) (eviction cannot help)" in decision.describe()
+    assert f"  node-1: {reason} ({WHY}) (eviction cannot help)" in explanation.decision.describe()
     assert "claim default/wanted" in rendered(
-        preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
+        preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
     )
 
 
@@ -175,18 +193,40 @@ def test_nodes_that_pass_without_being_evaluated_are_listed() -> None:
     assert f"passes: {NOT_EVALUATED}" in rendered(filter_table(decision, TableRows.LIMITED))
     assert f"  node-2: {NOT_EVALUATED}" in decision.describe()
     preempting = explain_preempt(WAITING, snapshot(*TWO_NODES), DEFAULT_RULES, None)
-    assert str(preempting.rejected["node-2"]) == NOT_EVALUATED
+    assert str(preempting.decision.rejected["node-2"]) == NOT_EVALUATED
 
 
 def test_a_preempt_table_ranks_candidates_and_groups_rejections() -> None:
-    decision = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
-    text = rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED))
+    explanation = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
+    text = rendered(preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED))
     lines = text.splitlines()
     assert lines[0] == "default/vip preempts pods on node-2, decided by fewest PDB violations"
     chosen = next(line for line in lines if line.startswith("→"))
     assert chosen.split() == ["→", "node-2", "default/b", "(3)", "0"]
     assert "default/tiny (1)" in text
+    assert "1 (default/web)" in text
     assert "cannot help" in text
+
+
+def test_a_preempt_table_says_where_eviction_was_tried() -> None:
+    refused = explain_preempt(pod("vip", cpu="9", priority=10), CLUSTER, DEFAULT_RULES, None)
+    asked = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, ["node-1"])
+    for explanation, eviction in ((refused, "cannot help"), (asked, "may help")):
+        table = preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
+        assert eviction in rendered(table)
+
+
+def test_protected_pods_are_named_with_their_rule() -> None:
+    spare_web = ProtectedPods("reports", lambda each: each.name == "web")
+    rules = SchedulerRules(policy=Policy("p", protected_pods=(spare_web,)))
+    explanation = explain_preempt(VIP, CLUSTER, rules, None)
+    web = {"namespace": "default", "name": "web", "uid": "web", "priority": 5}
+    assert preempt_document(explanation).get("protected") == [
+        {**web, "node": "node-1", "because": "protected by reports"}
+    ]
+    text = rendered(preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED))
+    assert "protected by reports: default/web on node-1" in text.splitlines()
+    assert "does not help" in text
 
 
 def test_a_filter_table_groups_nodes_by_reason() -> None:
@@ -204,13 +244,13 @@ def test_long_lists_are_shortened() -> None:
         *(node(f"node-{index}", cpu="2") for index in range(9)),
         *(pod(f"pod-{index}", on=f"node-{index}", cpu="2") for index in range(9)),
     )
-    decision = explain_preempt(VIP, many, DEFAULT_RULES, None)
+    explanation = explain_preempt(VIP, many, DEFAULT_RULES, None)
     assert "and 4 more" in rendered(
-        preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
+        preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
     )
-    wide = rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.ALL))
+    wide = rendered(preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.ALL))
     assert "and 4 more" not in wide
-    assert all(candidate in wide for candidate in decision.candidates)
+    assert all(candidate in wide for candidate in explanation.decision.candidates)
     assert "and 3 more" in rendered(filter_table(decide_filter(VIP, many), TableRows.LIMITED))
 
 

@@ -1,0 +1,104 @@
+"""What a decision does not hold: protected pods, violated budgets, and which nodes were tried.
+
+They are found afterwards, from the snapshot of the decision, so that a decision costs nothing more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.disruption_budgets import BudgetCoverage, violated_budgets
+from policies.preemption.filtering.status import Code, Rejection
+from policies.preemption.policy import SchedulerRules, unit_order
+from policies.preemption.victim_units import VictimUnits, victim_units
+
+_OF_VICTIM_SEARCH: Final = (Code.NO_VICTIMS, Code.NO_VICTIM_NEEDED, Code.NO_NODE_OF_MEMBER)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedPod:
+    """A pod on a node that was tried, and the rule that protects it from being a victim."""
+
+    pod: Pod
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionExplanation:
+    """A decision, and what explains it.
+
+    ``protected`` are the pods of lower priority that the policy protects. ``violated`` has the keys
+    of the violated budgets of each candidate that violates some. ``tried`` names the nodes for
+    which victims were searched.
+    """
+
+    decision: PreemptionDecision
+    protected: tuple[ProtectedPod, ...] = ()
+    violated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tried: frozenset[str] = frozenset()
+
+
+def explain_decision(
+    decision: PreemptionDecision,
+    snapshot: Snapshot,
+    rules: SchedulerRules,
+    potential: Collection[str] | None = None,
+) -> PreemptionExplanation:
+    """Return the explanation of a decision on ``snapshot`` with the ``potential`` nodes given."""
+    if not decision.eligible or decision.reason:
+        return PreemptionExplanation(decision)
+    units = victim_units(snapshot, rules.release)
+    refused = {} if decision.untried else decision.rejected
+    tried = [
+        *decision.candidates,
+        *(name for name, each in refused.items() if _was_tried(name, each, potential)),
+    ]
+    coverage = BudgetCoverage(snapshot.budgets, rules.release)
+    violated = {
+        name: _violated_on(candidate, units, coverage, rules)
+        for name, candidate in decision.candidates.items()
+        if candidate.victims.violations
+    }
+    protected = tuple(_protected_on(tried, decision.pod, units, rules))
+    return PreemptionExplanation(decision, protected, violated, frozenset(tried))
+
+
+def _was_tried(name: str, rejection: Rejection, potential: Collection[str] | None) -> bool:
+    if potential is not None:
+        return name in potential
+    codes = {reason.code for reason in rejection.reasons}
+    return rejection.resolvable or not codes.isdisjoint(_OF_VICTIM_SEARCH)
+
+
+def _protected_on(
+    nodes: Collection[str], preemptor: Pod, units: VictimUnits, rules: SchedulerRules
+) -> Iterator[ProtectedPod]:
+    for name in sorted(nodes):
+        for pod in units.snapshot.nodes[name].pods:
+            if pod.uid != preemptor.uid and units.priority_of(pod) < preemptor.priority:
+                rule = rules.policy.protection_of(pod)
+                if rule is not None:
+                    yield ProtectedPod(pod, rule.name)
+
+
+def _violated_on(
+    candidate: Candidate, units: VictimUnits, coverage: BudgetCoverage, rules: SchedulerRules
+) -> tuple[str, ...]:
+    """Count the budgets again, in the order of the dry run."""
+    evicted = {pod.uid for pod in candidate.victims.pods}
+    potential = evicted.union(pod.uid for pod in candidate.spared)
+    node = units.snapshot.nodes[candidate.node]
+    present = (unit for unit in units.of(node.pods) if unit.pods[0].uid in potential)
+    counts: Counter[str] = Counter()
+    found: dict[str, None] = {}
+    for unit in unit_order(rules.policy.victims).sort(present):
+        for pod in unit.pods:
+            violated = violated_budgets(pod, counts, coverage)
+            if pod.uid in evicted:
+                found.update(dict.fromkeys(violated))
+    return tuple(found)

@@ -1,0 +1,82 @@
+"""What explains a decision afterwards: protected pods, violated budgets, nodes that were tried."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies import SchedulerRules, Snapshot, decide_preemption
+from policies.kubernetes.releases import release
+from policies.preemption.explanation import PreemptionExplanation, explain_decision
+from policies.preemption.policy import Policy, ProtectedPods
+from tests.builders import budget, node, pod, snapshot
+
+VIP = pod("vip", cpu="2", priority=10)
+APP = {"app": "web", "tier": "front"}
+
+
+def explained(cluster: Snapshot, rules: SchedulerRules) -> PreemptionExplanation:
+    return explain_decision(decide_preemption(VIP, cluster, rules), cluster, rules)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "violated"),
+    [((0, 0), ("default/app",)), ((1, 0), ("default/tier",)), ((1, 1), ())],
+)
+def test_the_first_budget_that_a_victim_violates_is_named(
+    allowed: tuple[int, int], violated: tuple[str, ...]
+) -> None:
+    cluster = snapshot(
+        node("node-1", cpu="2"),
+        pod("web", on="node-1", cpu="2", priority=1, labels=APP),
+        budget("app", match={"app": "web"}, allowed=allowed[0]),
+        budget("tier", match={"tier": "front"}, allowed=allowed[1]),
+    )
+    found = explained(cluster, SchedulerRules()).violated
+    assert found == ({"node-1": violated} if violated else {})
+
+
+def test_a_budget_of_a_reprieved_pod_is_not_violated() -> None:
+    cluster = snapshot(
+        node("node-1", cpu="3"),
+        pod("web", on="node-1", cpu="1", priority=1, labels=APP),
+        pod("other", on="node-1", cpu="2", priority=1),
+        budget("app", match={"app": "web"}),
+    )
+    explanation = explained(cluster, SchedulerRules())
+    assert [each.name for each in explanation.decision.candidates["node-1"].spared] == ["web"]
+    assert explanation.violated == {}
+
+
+def test_protected_pods_are_those_of_lower_priority_where_victims_were_searched() -> None:
+    cluster = snapshot(
+        node("full", cpu="2"),
+        pod("kept", on="full", cpu="2", priority=1, labels={"keep": ""}),
+        node("mixed", cpu="2"),
+        pod("free", on="mixed", cpu="2", priority=1),
+        pod("held", on="mixed", cpu="0", priority=1, labels={"keep": ""}),
+        pod("equal", on="mixed", cpu="0", priority=10, labels={"keep": ""}),
+        node("small", cpu="1"),
+        pod("idle", on="small", cpu="0", priority=1, labels={"keep": ""}),
+    )
+    keep = ProtectedPods("keep", lambda each: "keep" in each.labels)
+    rules = SchedulerRules(policy=Policy("keeping", protected_pods=(keep,)))
+    explanation = explained(cluster, rules)
+    assert [(each.pod.name, each.rule) for each in explanation.protected] == [
+        ("kept", "keep"),
+        ("held", "keep"),
+    ]
+    assert explanation.tried == {"full", "mixed"}
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.34", "1.37", "1.38"])
+def test_every_violation_that_a_decision_counts_has_its_budget(version: str) -> None:
+    cluster = snapshot(
+        node("node-1", cpu="4"),
+        *(pod(f"web-{n}", on="node-1", cpu="1", priority=n, labels=APP) for n in range(4)),
+        budget("app", match={"app": "web"}, allowed=1),
+        budget("tier", match={"tier": "front"}, allowed=2),
+    )
+    explanation = explained(cluster, SchedulerRules(release(version)))
+    chosen = explanation.decision.chosen
+    assert chosen is not None
+    assert bool(chosen.victims.violations) == bool(explanation.violated)
