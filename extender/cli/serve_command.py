@@ -20,7 +20,7 @@ from extender.cli.config_validation import (
 from extender.config.component_config import Config
 from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import SystemClock
-from extender.kube.rest.kubeconfig import connect
+from extender.kube.rest.connection import connect
 from extender.kube.rest.transport import Transport
 from extender.observability.decision_log import DecisionLog
 from extender.protocol.verb_context import Search

@@ -75,7 +75,7 @@ class ClusterSource:
         return found
 
     async def _list(self, kinds: Mapping[str, Collection[str]]) -> ClusterObjects:
-        from extender.kube.rest.kubeconfig import connect  # imported on use: start-up time
+        from extender.kube.rest.connection import connect  # imported on use: start-up time
 
         transport = await connect(self.server, self.kubeconfig, self.context)
         try:

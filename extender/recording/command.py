@@ -7,7 +7,7 @@ import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -17,6 +17,7 @@ from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.connection import connect
 from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.transport import TransportError
 from extender.recording.event_writer import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
@@ -27,9 +28,6 @@ from extender.recording.resource_selection import ALL, DEFAULT, ResourceNameErro
 from extender.terminal.command_line import KubeconfigOption, ServerOption, split_names, stop_signal
 from extender.terminal.program import log_line
 from policies.kubernetes.duration import parse_duration
-
-if TYPE_CHECKING:
-    from extender.kube.rest.http_transport import AiohttpTransport
 
 EXAMPLE: Final = "record --kubeconfig ~/.kube/config --out events.jsonl.gz"
 
@@ -103,7 +101,7 @@ def _read_duration(text: str) -> float | None:
 async def _run_recorder(options: RecordOptions) -> None:
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        transport = await _connect(options)
+        transport = await connect(options.server, options.kubeconfig)
         stack.push_async_callback(transport.close)
         client = Client(transport)
         plan = await make_plan(client, options.resources, options.namespace)
@@ -124,12 +122,6 @@ async def _run_recorder(options: RecordOptions) -> None:
         finally:
             await cancel_tasks(helpers)
         log_line(f"recorded {writer.lines} events to {file.name}")
-
-
-async def _connect(options: RecordOptions) -> AiohttpTransport:
-    from extender.kube.rest.kubeconfig import connect  # takes half a second
-
-    return await connect(options.server, options.kubeconfig)
 
 
 def _open_file(out: str) -> RecordingFile:

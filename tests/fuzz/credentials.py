@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from extender.config.component_config import TlsConfig
 from extender.kube.rest.api_errors import ConnectionConfigError
-from extender.kube.rest.kubeconfig import connect
+from extender.kube.rest.connection import connect
 from extender.secure_serving.dynamic_certificates import CertificateError, load_serving_certificate
 from extender.secure_serving.self_signed import CertificateAuthority
 from tests.fuzz.kind import FailedError, Kind

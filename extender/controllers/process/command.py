@@ -43,7 +43,7 @@ from extender.kube.controller_runtime.leader_election import LeaderElector, Lead
 from extender.kube.controller_runtime.lease_lock import LeaseLock
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
-from extender.kube.rest.kubeconfig import connect
+from extender.kube.rest.connection import connect
 from extender.kube.workloadspread.patch_validation import PodSpecValidation
 from extender.observability.metrics import CONTENT_TYPE
 from extender.server.python_gc import limit_collections

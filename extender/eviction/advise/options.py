@@ -28,7 +28,7 @@ from extender.eviction.kubelet_flags import KubeletFlags
 from extender.eviction.memory.cgroups import ROOT_CGROUP, MemoryReadError
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.clock import SystemClock
-from extender.kube.rest.kubeconfig import connect
+from extender.kube.rest.connection import connect
 from extender.kube.rest.transport import TransportError
 from extender.terminal.command_line import stop_signal
 from extender.terminal.output import OutputFormat

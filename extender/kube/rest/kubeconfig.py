@@ -1,12 +1,4 @@
-"""Client configuration: the API server's address and credentials, as in clientcmd.
-
-`connect` takes the first that applies:
-
-1. a server URL that was given: plain, without credentials;
-2. a kubeconfig that was given;
-3. the service account of the pod this process runs in, if KUBERNETES_SERVICE_HOST is set and no
-   context was requested;
-4. the default kubeconfig: $KUBECONFIG (several files, separated as in $PATH) or ~/.kube/config.
+"""Endpoints of kubeconfigs and of the service account of a pod.
 
 kubernetes_asyncio reads the files, within the bounds of `yaml_loader`, and runs the credential
 plugins; the resulting `Configuration` becomes an `Endpoint`. Tokens are refreshed: a service
@@ -21,10 +13,8 @@ import asyncio
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import aiohttp
 import yaml
@@ -42,60 +32,12 @@ from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMe
 from extender.kube.decoders.yaml_loader import load_document
 from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.kube.rest.http_transport import (
-    AiohttpTransport,
     Endpoint,
     client_tls,
     skip_verification,
 )
+from extender.kube.rest.server_url import checked_url, proxy_for
 from extender.kube.rest.transport import TransportError
-
-
-def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """Return the URL of the proxy for requests to `url`, or None to connect directly.
-
-    It is HTTPS_PROXY or HTTP_PROXY by the URL's scheme, in upper or lower case. There is none for
-    `localhost`, for loopback addresses, and for the entries of NO_PROXY, separated by commas: `*`,
-    an address, a network (`10.0.0.0/8`), or a domain (`example.com`, `.example.com`), with its
-    subdomains.
-    """
-    parts = urlsplit(url)
-    host = (parts.hostname or "").lower()
-    proxy = _either_case(environ, f"{parts.scheme}_proxy")
-    exceptions = _either_case(environ, "no_proxy").lower().split(",")
-    direct = _is_local(host) or any(_covers(entry.strip(), host) for entry in exceptions)
-    return None if direct else proxy or None
-
-
-def _either_case(environ: Mapping[str, str], name: str) -> str:
-    return environ.get(name.upper()) or environ.get(name) or ""
-
-
-def _is_local(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
-
-
-def _covers(entry: str, host: str) -> bool:
-    address = _address(host)
-    if address is not None:
-        return entry == "*" or _contains(entry, address)
-    domain = entry.removeprefix(".")
-    return entry == "*" or (domain != "" and f".{host}".endswith(f".{domain}"))
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
-
-
-def _contains(entry: str, address: IPv4Address | IPv6Address) -> bool:
-    try:
-        return address in ip_network(entry, strict=False)
-    except ValueError:  # an exception that names a domain
-        return False
-
 
 _MAX_BYTES: Final = 2**22
 """kubernetes_asyncio reads a kubeconfig by a parser in Python, some 200 KiB a second."""
@@ -104,33 +46,6 @@ _MAX_BYTES: Final = 2**22
 # file raises one of the second row.
 _CONFIG_ERRORS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
 _FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
-
-
-async def connect(
-    server: str | None = None,
-    kubeconfig: Path | None = None,
-    context: str | None = None,
-    environ: Mapping[str, str] = os.environ,
-) -> AiohttpTransport:
-    """Return a transport to the server that the arguments and the environment name.
-
-    `context` overrides the kubeconfig's current context. Raise ConnectionConfigError. The server is
-    not contacted before the first request.
-    """
-    if server is not None:
-        return AiohttpTransport(server_endpoint(server, environ))
-    if kubeconfig is None and environ.get(SERVICE_HOST_ENV_NAME) and context is None:
-        return AiohttpTransport(await in_cluster_endpoint(environ))
-    return AiohttpTransport(await kubeconfig_endpoint(kubeconfig, context, environ))
-
-
-def server_endpoint(url: str, environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """Return a server without credentials, e.g. `http://127.0.0.1:8001`.
-
-    Raise ConnectionConfigError.
-    """
-    checked = _checked_url(url, "--server")
-    return Endpoint(checked, proxy=proxy_for(checked, environ))
 
 
 async def kubeconfig_endpoint(
@@ -254,7 +169,7 @@ def _endpoint(
     where: str,
     environ: Mapping[str, str],
 ) -> Endpoint:
-    url = _checked_url(configuration.host or "", where)
+    url = checked_url(configuration.host or "", where)
     return Endpoint(
         url=url,
         credentials=_ConfiguredCredentials(configuration, load, where),
@@ -285,17 +200,6 @@ def _require_a_file(paths: str) -> None:
             "no such file; expected a kubeconfig (name it with --kubeconfig or KUBECONFIG, "
             "or give the server with --server)"
         )
-
-
-def _checked_url(url: str, where: str) -> str:
-    try:
-        parts = urlsplit(url)
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that are no IPv6 address, or a port that is no number
-        is_valid = False
-    if not is_valid:
-        raise ConnectionConfigError(f"{where}: server {url!r}: expected http(s)://HOST[:PORT]")
-    return url.rstrip("/")
 
 
 def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:

@@ -13,7 +13,7 @@ from extender.config.component_config import Config
 from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
-from extender.kube.rest.kubeconfig import connect
+from extender.kube.rest.connection import connect
 from extender.kube.rest.resources import PODS
 from extender.kube.rest.transport import Transport
 from extender.server.process import run_server

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import structlog
 
-from extender.kube.rest.kubeconfig import connect
+from extender.kube.rest.connection import connect
 from extender.kube.rest.resources import PODS
 from fakeapi import FakeCluster
 from fakeapi.cli.root_command import main

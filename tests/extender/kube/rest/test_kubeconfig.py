@@ -12,13 +12,9 @@ import pytest
 import yaml
 
 from extender.kube.rest.api_errors import ConnectionConfigError
-from extender.kube.rest.kubeconfig import (
-    connect,
-    in_cluster_endpoint,
-    kubeconfig_endpoint,
-    proxy_for,
-    server_endpoint,
-)
+from extender.kube.rest.connection import connect
+from extender.kube.rest.kubeconfig import in_cluster_endpoint, kubeconfig_endpoint
+from extender.kube.rest.server_url import proxy_for, server_endpoint
 from extender.kube.rest.transport import TransportError
 
 IN_CLUSTER = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
