@@ -47,6 +47,11 @@ class InformerState(Protocol):
         ...
 
     @property
+    def retry_at(self) -> float:
+        """When the request that failed is retried, in monotonic seconds of the clock."""
+        ...
+
+    @property
     def resource_version(self) -> str:
         """The resource version of the cache, "" before the first list."""
         ...
@@ -96,22 +101,27 @@ class Readiness:
         """Yield the lines of ``/readyz?verbose``: the state of each kind, then the warnings."""
         silent, ages = frozenset(self.silent_kinds()), self.ages()
         for kind, informer in self.informers.items():
+            state = _describe_state(informer)
             if kind in silent:
-                silence = f"no data received for {ages[kind]:.0f} s"
-                yield f"[-] {kind} {silence}{_describe_error(informer)}"
-            else:
-                yield f"[{'+' if informer.settled else '-'}] {kind} {_describe_state(informer)}"
+                state = f"no data received for {ages[kind]:.0f} s"
+            mark = "+" if informer.settled and kind not in silent else "-"
+            yield f"[{mark}] {kind} {state}{self._describe_error(informer)}"
         yield from (f"[!] {warning}" for warning in (each() for each in self.warnings) if warning)
+
+    def _describe_error(self, informer: InformerState) -> str:
+        """Return the error and the time of the retry; of an excluded kind, its state has both."""
+        line = " ".join(informer.last_error.split())
+        if not line or _is_excluded(informer):
+            return ""
+        seconds = max(0.0, informer.retry_at - self.clock.monotonic())
+        return f": {shortened(line)}; retry in {seconds:.0f} s"
+
+
+def _is_excluded(informer: InformerState) -> bool:
+    return informer.settled and not informer.synced
 
 
 def _describe_state(informer: InformerState) -> str:
-    if informer.synced:
-        return "synced"
-    if informer.settled:
-        return f"{informer.refusal}: pods that need it are not evaluated"
-    return f"not synced{_describe_error(informer)}"
-
-
-def _describe_error(informer: InformerState) -> str:
-    line = " ".join(informer.last_error.split())
-    return f": {shortened(line)}" if line else ""
+    if _is_excluded(informer):
+        return f"excluded: {informer.refusal}: pods that need it are not evaluated"
+    return "synced" if informer.synced else "not synced"

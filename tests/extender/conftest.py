@@ -68,6 +68,7 @@ class InformerState:
     resource_version: str = "1"
     last_heard: float = 0.0
     last_error: str = ""
+    retry_at: float = 0.0
 
     async def run(self) -> None: ...
 

@@ -143,7 +143,8 @@ class Reflector(Generic[T]):
     - `relists`: lists after the first; `reconnects`: watches resumed without a list;
     - `refusal`: why the resource is unavailable, "" if it is not;
     - `last_error`: the error of the last request or watch, "" if it succeeded; of a 403, with the
-      permission to grant.
+      permission to grant;
+    - `retry_at`: when the request that failed is retried, in the clock's monotonic seconds.
     """
 
     def __init__(
@@ -173,6 +174,7 @@ class Reflector(Generic[T]):
         self._suspect = False
         self._error_kind = ""
         self.last_error = ""
+        self.retry_at = 0.0
         self.resource_version = ""
         self.last_heard = context.clock.monotonic()
         self.watching = False
@@ -302,6 +304,7 @@ class Reflector(Generic[T]):
         self._settle_unless_served(error)
         self._must_list = self._must_list or not is_retriable(error)
         delay = max(self._backoff.next_delay(), requested_delay(error))
+        self.retry_at = self._clock.monotonic() + delay
         self._log_failure(error, delay)
         await self._clock.sleep(delay)
 

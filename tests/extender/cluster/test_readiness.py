@@ -22,13 +22,16 @@ from tests.builders import node, node_json
 from tests.extender.conftest import HandClock, InformerState, filter_body, live_cluster, served
 from tests.extender.kube.conftest import (
     Lost,
+    Reply,
     ScriptedApi,
     Silence,
     Stay,
     SteppedClock,
     a_list,
+    a_refusal,
     a_watch,
     added,
+    an_error,
     bookmark,
     thing,
 )
@@ -57,19 +60,29 @@ CASES: dict[str, tuple[Readiness, str, list[str]]] = {
     "those whose requests fail": (
         readiness(
             61,
-            pods=InformerState(synced=False, settled=False, last_error="403 Forbidden:\nno list"),
-            nodes=InformerState(last_error="connection refused"),
+            pods=InformerState(
+                synced=False, settled=False, last_error="403 Forbidden:\nno list", retry_at=63.4
+            ),
+            nodes=InformerState(last_error="connection refused", retry_at=60),
         ),
         "waiting for pods",
         [
-            "[-] pods not synced: 403 Forbidden: no list",
-            "[-] nodes no data received for 61 s: connection refused",
+            "[-] pods not synced: 403 Forbidden: no list; retry in 2 s",
+            "[-] nodes no data received for 61 s: connection refused; retry in 0 s",
         ],
     ),
-    "one that need not be": (
-        readiness(61, claims=InformerState(synced=False, refusal="v1 Claim rejected")),
+    "one whose watch is retried": (
+        readiness(60, pods=InformerState(last_error="410 Expired", retry_at=90)),
         "",
-        ["[+] claims v1 Claim rejected: pods that need it are not evaluated"],
+        ["[+] pods synced: 410 Expired; retry in 30 s"],
+    ),
+    "one that need not be": (
+        readiness(
+            61,
+            claims=InformerState(synced=False, refusal="v1 Claim rejected", last_error="404"),
+        ),
+        "",
+        ["[+] claims excluded: v1 Claim rejected: pods that need it are not evaluated"],
     ),
 }
 
@@ -97,12 +110,13 @@ async def test_the_permission_that_an_account_lacks_is_named() -> None:
             async with session.get(f"{extender.url}/readyz?verbose") as response:
                 lines = (await response.text()).splitlines()
         await transport.close()
-    assert (
+    pods = (
         '[-] pods not synced: 403 Forbidden: pods is forbidden: User "scheduler" cannot list '
-        'resource "pods" in API group "" at the cluster scope; grant list and watch on pods'
-    ) in lines
+        'resource "pods" in API group "" at the cluster scope; grant list and watch on pods; retry '
+    )
+    assert any(line.startswith(pods) for line in lines)
     assert (
-        "[+] csinodes storage.k8s.io/v1 CSINode rejected by the server (403 Forbidden; "
+        "[+] csinodes excluded: storage.k8s.io/v1 CSINode rejected by the server (403 Forbidden; "
         "grant list and watch on csinodes.storage.k8s.io): pods that need it are not evaluated"
     ) in lines
 
@@ -123,6 +137,31 @@ async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
         figures = (await extender.get("/metrics")).text.splitlines()
         assert "reprieve_ready 0.0" in figures
         assert 'reprieve_cache_age_seconds{kind="pods"} 181.0' in figures
+
+
+FAILURES: dict[str, tuple[Reply, str]] = {
+    "connection refused": (Lost(), "connection refused"),
+    "500": (a_refusal(500, "InternalError"), "500 InternalError: it is InternalError"),
+    "410": (a_watch(an_error(410, "Expired")), "410 Expired: it is Expired"),
+}
+
+
+@pytest.mark.parametrize(("reply", "error"), FAILURES.values(), ids=FAILURES)
+async def test_the_error_and_the_retry_of_a_watch_are_shown(reply: Reply, error: str) -> None:
+    run = await play(a_list(2, A1), reply)
+    state = Readiness(run.clock, {"pods": run.informer})
+    retried_at = run.api.requests[2].at
+    run.clock.elapsed = retried_at - 0.4
+    (line,) = state.verbose_lines()
+    assert line.startswith("[+] pods synced: ")
+    assert error in line
+    assert line.endswith("; retry in 0 s")
+    assert run.informer.retry_at == retried_at
+
+
+async def test_no_error_is_shown_after_recovery() -> None:
+    run = await play(a_list(2, A1), Lost(), a_watch(bookmark(3)))
+    assert [*Readiness(run.clock, {"pods": run.informer}).verbose_lines()] == ["[+] pods synced"]
 
 
 class TestWatchesWithoutEvents:

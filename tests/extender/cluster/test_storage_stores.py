@@ -225,12 +225,12 @@ async def test_readiness_reports_the_kinds_that_are_refused() -> None:
         assert ready.status == 200
         rest = "pods that need it are not evaluated"
         assert (
-            "[+] resourceclaims resource.k8s.io/v1, v1beta2, v1beta1 ResourceClaim rejected by the "
-            f"server (404 No): {rest}\n" in ready.text
+            "[+] resourceclaims excluded: resource.k8s.io/v1, v1beta2, v1beta1 ResourceClaim "
+            f"rejected by the server (404 No): {rest}\n" in ready.text
         )
         assert (
-            "[+] csinodes storage.k8s.io/v1 CSINode rejected by the server (403 No; grant list and "
-            f"watch on csinodes.storage.k8s.io): {rest}\n" in ready.text
+            "[+] csinodes excluded: storage.k8s.io/v1 CSINode rejected by the server (403 No; "
+            f"grant list and watch on csinodes.storage.k8s.io): {rest}\n" in ready.text
         )
         assert "[+] storageclasses synced" in ready.text
 
