@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import structlog
+
 from extender.kube.rest.clock import Clock
 from extender.terminal.log_limits import shortened
 
@@ -115,6 +117,27 @@ class Readiness:
             return ""
         seconds = max(0.0, informer.retry_at - self.clock.monotonic())
         return f": {shortened(line)}; retry in {seconds:.0f} s"
+
+
+class ReadinessLog:
+    """Logs when readiness changes. A process begins as not ready."""
+
+    def __init__(self, readiness: Readiness) -> None:
+        self._readiness = readiness
+        self._ready = False
+
+    def update(self) -> None:
+        """Log one line if readiness has changed since the last call."""
+        problem = self._readiness.problem()
+        if self._ready == (not problem):
+            return
+        self._ready, log = not problem, structlog.get_logger()
+        if not problem:
+            log.info("ready")
+        elif self._readiness.stopping:
+            log.info("not_ready", problem=problem)
+        else:
+            log.warning("not_ready", problem=problem)
 
 
 def _is_excluded(informer: InformerState) -> bool:

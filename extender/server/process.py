@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from extender.cluster.event_handlers import build_reflectors
+from extender.cluster.readiness import ReadinessLog
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.config.component_config import Config, filters_from_config, find_policy
 from extender.kube.controller_runtime.event_recorder import EventWriter
@@ -35,7 +36,7 @@ from policies.kubernetes.releases import assumed_gates, release
 from policies.preemption.engine_selection import build_engine
 from policies.preemption.policy import SchedulerRules
 
-_SNAPSHOT_INTERVAL_SECONDS = 0.1
+_REFRESH_INTERVAL_SECONDS = 0.1
 _GATES: Final[Mapping[str, FeatureGate]] = {
     "podgroups": FeatureGate.GENERIC_WORKLOAD,
     "compositepodgroups": FeatureGate.COMPOSITE_POD_GROUP,
@@ -120,7 +121,8 @@ async def run_server(
         asyncio.TaskGroup() as group,
     ):
         work = [informer.run() for informer in service.informers.values()]
-        work += [_refresh_snapshot(cluster, clock), connections.run_sweeper()]
+        readiness_log = ReadinessLog(service.readiness)
+        work += [_refresh(cluster, readiness_log, clock), connections.run_sweeper()]
         work.append(_log_assumed_gates(service))
         if reloader is not None:
             work.append(reloader.run())
@@ -129,6 +131,7 @@ async def run_server(
             yield ServerProcess(listener.url, service, connections)
         finally:
             service.readiness.stopping = True
+            readiness_log.update()
             await clock.sleep(config.shutdown_delay_seconds)
             await listener.finish()
             await events.flush()
@@ -192,8 +195,12 @@ async def _exporting_traces(service: Service, config: Config, clock: Clock) -> A
         yield
 
 
-async def _refresh_snapshot(cluster: SchedulerCache, clock: Clock) -> None:
-    """Rebuild the snapshot regularly, so that no call has many watch events to apply."""
+async def _refresh(cluster: SchedulerCache, readiness_log: ReadinessLog, clock: Clock) -> None:
+    """Rebuild the snapshot regularly, so that no call has many watch events to apply.
+
+    Changes of readiness are logged in the same interval.
+    """
     while True:
         cluster.snapshot()
-        await clock.sleep(_SNAPSHOT_INTERVAL_SECONDS)
+        readiness_log.update()
+        await clock.sleep(_REFRESH_INTERVAL_SECONDS)

@@ -7,8 +7,9 @@ import random
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
-from extender.cluster.readiness import Readiness
+from extender.cluster.readiness import Readiness, ReadinessLog
 from extender.config.component_config import Config
 from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.rest.client import Client
@@ -98,6 +99,41 @@ def test_warnings_are_shown_and_do_not_affect_readiness() -> None:
     state.warnings += [lambda: "certificate expired", lambda: ""]
     assert list(state.verbose_lines()) == ["[+] pods synced", "[!] certificate expired"]
     assert not state.problem()
+
+
+def test_changes_of_readiness_are_logged_once() -> None:
+    state, pods = readiness(60), InformerState(settled=False)
+    state.informers = {"pods": pods}
+    log = ReadinessLog(state)
+    with capture_logs() as lines:
+        for pods.settled, pods.last_heard, state.stopping in (
+            (False, 0, False),
+            (True, 0, False),
+            (True, 0, False),
+            (True, -1, False),
+            (True, -2, False),
+            (True, 60, False),
+            (True, 60, True),
+            (True, -1, True),
+        ):
+            log.update()
+    assert lines == [
+        {"event": "ready", "log_level": "info"},
+        {"event": "not_ready", "problem": "no recent data for pods", "log_level": "warning"},
+        {"event": "ready", "log_level": "info"},
+        {"event": "not_ready", "problem": "shutting down", "log_level": "info"},
+    ]
+
+
+async def test_a_process_logs_that_it_is_ready_and_that_it_stops() -> None:
+    with capture_logs() as lines:
+        async with FakeCluster() as cluster:
+            transport, config = cluster.local_transport(), Config(port=0)
+            async with run_server(config, transport, SystemClock(), random.Random(0)) as extender:
+                await extender.wait_synced()
+                await wait_until(lambda: any(line["event"] == "ready" for line in lines))
+    changes = [each for each in lines if each["event"] in ("ready", "not_ready")]
+    assert [each.get("problem", "") for each in changes] == ["", "shutting down"]
 
 
 async def test_the_permission_that_an_account_lacks_is_named() -> None:
