@@ -31,6 +31,8 @@ from policies.kubernetes.releases import UnknownReleaseError, gate_warnings, rel
 from policies.preemption.engine_selection import VECTORIZED
 
 EXAMPLE: Final = "check-config reprieve.yaml"
+_LEAST_SILENCE_SECONDS: Final = 75
+"""A shorter silence is usual on a watch without changes: bookmarks come about once a minute."""
 _PREFIX: Final = re.compile(r"/?[\w.~-]+(/[\w.~-]+)*/?", re.ASCII)
 
 
@@ -38,7 +40,9 @@ def check_config(
     file: Annotated[Path, typer.Argument(metavar="F", help="A configuration file, as for serve.")],
 ) -> None:
     """Validate a configuration file, and print all of its errors."""
-    log_gate_warnings(load_serving_config(file, {}, SystemClock()))
+    config = load_serving_config(file, {}, SystemClock())
+    log_gate_warnings(config)
+    log_interval_warnings(config)
     print(f"{file}: valid")  # noqa: T201 - the answer
 
 
@@ -67,6 +71,21 @@ def log_gate_warnings(settings: Config) -> None:
     """Log one line for each feature gate that has no effect in the configured release."""
     for warning in gate_warnings(settings.upstream, settings.feature_gates):
         log_line(f"featureGates: {warning}")
+
+
+def log_interval_warnings(settings: Config) -> None:
+    """Log one line for each interval that is shorter than the one between two bookmarks."""
+    intervals = {
+        "staleSeconds": (settings.stale_seconds, "is not ready"),
+        "watchSilenceSeconds": (settings.watch_silence_seconds, "restarts its watches"),
+    }
+    for field, (seconds, effect) in intervals.items():
+        if seconds < _LEAST_SILENCE_SECONDS:
+            log_line(
+                f"{field}: {seconds:g} is short: API servers send bookmarks about once a minute, "
+                f"so that the extender {effect} between two of them; expected at least "
+                f"{_LEAST_SILENCE_SECONDS}"
+            )
 
 
 def log_engine_warning() -> None:

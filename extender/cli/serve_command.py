@@ -16,6 +16,7 @@ from extender.cli.config_validation import (
     load_serving_config,
     log_engine_warning,
     log_gate_warnings,
+    log_interval_warnings,
 )
 from extender.config.component_config import Config
 from extender.config.strict_decoding import ConfigError
@@ -93,6 +94,7 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
         settings = load_serving_config(config, overrides, SystemClock())
         log_to_stderr(settings.log.level, settings.log.format)
         log_gate_warnings(settings)
+        log_interval_warnings(settings)
         if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
         if embedded is not None and settings.tls is not None:

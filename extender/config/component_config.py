@@ -32,12 +32,13 @@ A configuration; every field is optional and has this default::
       idleSeconds: 120        # the time between requests
     deadlineMilliseconds: {filter: 200, preempt: 200}   # from the header of the call
     queueLimit: 64            # the number of calls that may wait
-    staleSeconds: 180         # the cluster is stale if the API server is silent for longer
+    staleSeconds: 180         # the cluster is stale if the API server is silent for longer; from 75
+                              # on, since API servers send bookmarks about once a minute
     degraded:                 # the fallback: error, veto or echo (docs/operations.md)
       late: {filter: error, preempt: error}        # the deadline has passed
       stale: {filter: error, preempt: error}       # the cluster is stale
       overloaded: {filter: error, preempt: error}  # the queue is full
-    watchSilenceSeconds: 90   # a watch that is silent for so long is restarted
+    watchSilenceSeconds: 90   # a watch that is silent for so long is restarted; also from 75 on
     shutdownDelaySeconds: 0   # the time from not being ready to closing the socket
     decisionsKept: 256        # the number of decisions for GET /decisions
     events: false             # record Kubernetes Events on preemptors and victims
