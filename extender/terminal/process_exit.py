@@ -5,8 +5,8 @@
     standard output is a pipe without reader  141, as after SIGPIPE, without a line
     standard output cannot be written         1
 
-Servers and ``record`` end with 0 after these signals once they run (see
-:func:`extender.terminal.command_line.stop_signal`).
+Servers, ``record`` and ``advise eviction --watch``, which run until then, end with 0 after these
+signals once they run (see :func:`extender.terminal.command_line.stop_signal`).
 
 An exception cannot end the process reliably: a signal may arrive while a module is imported, in a
 callback of a weak reference, or while the interpreter shuts down, where it is printed and ignored.
