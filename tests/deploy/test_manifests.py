@@ -125,6 +125,15 @@ def test_the_notes_name_every_default_that_stays_open(net: Network, tmp_path: Pa
             assert open_defaults(there) == [each for each in OPEN if each != line]
 
 
+def test_the_notes_derive_timeouts_from_deadlines(net: Network, tmp_path: Path) -> None:
+    deadlines = ("--set", "config.deadlineMilliseconds.preempt=900")
+    with cluster(net, tmp_path / "cluster", definitions()) as there:
+        there.helm("install", "reprieve", str(CHART), "-n", SYSTEM, *deadlines)
+        notes = there.helm("get", "notes", "reprieve", "-n", SYSTEM)
+    entries = re.findall(r"(\w+)Verb: \w+\n.*\n  httpTimeout: (\w+)\n", notes)
+    assert dict(entries) == {"filter": "2s", "preempt": "4s"}
+
+
 def open_defaults(there: Cluster) -> list[str]:
     notes = there.helm("get", "notes", "reprieve", "-n", SYSTEM)
     return [line for line in OPEN if line in notes]

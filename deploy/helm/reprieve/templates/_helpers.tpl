@@ -85,6 +85,11 @@ labels:
 {{ toYaml $config }}
 {{- end -}}
 
+{{/* httpTimeout of a verb's entry, well above its deadline: four times as long, and at least 2 s. */}}
+{{- define "reprieve.httpTimeout" -}}
+{{ max 2 (ceil (divf (mulf 4 (dig "deadlineMilliseconds" .verb 200 .config)) 1000)) }}s
+{{- end -}}
+
 {{/* After SIGTERM: endpoints catch up, 10 s for requests, 5 s for Events, and 10 s in reserve. */}}
 {{- define "reprieve.grace" -}}
 {{ add (ceil (.Values.config.shutdownDelaySeconds | default 0 | float64)) 25 }}
