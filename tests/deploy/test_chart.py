@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,6 +86,21 @@ def test_the_labels_of_the_second_scheduler_differ_from_ours() -> None:
     open_to = only("NetworkPolicy", rendered(EVERYTHING))["spec"]["ingress"][0]["from"]
     named = [each["podSelector"]["matchLabels"] for each in open_to if "podSelector" in each]
     assert any(labels.items() <= template["metadata"]["labels"].items() for labels in named)
+
+
+def test_the_mount_that_is_documented_for_kubeadm_has_the_files_of_the_example() -> None:
+    page = (DEPLOY.parent / "docs" / "operations.md").read_text()
+    [block] = [
+        each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "kubeadm" in each
+    ]
+    scheduler = yaml.safe_load(block)["scheduler"]
+    flags = {each["name"]: each["value"] for each in scheduler["extraArgs"]}
+    [volume] = scheduler["extraVolumes"]
+    example = yaml.safe_load((DEPLOY / "kube-scheduler" / "two-entries.yaml").read_text())
+    files = {flags["config"], *(each["tlsConfig"]["caFile"] for each in example["extenders"])}
+    assert {str(Path(file).parent) for file in files} == {volume["mountPath"]}
+    assert all(f" {file}\n" in page for file in files)  # a command writes each of them
+    assert volume["hostPath"] == volume["mountPath"]
 
 
 @pytest.mark.parametrize(
