@@ -30,6 +30,7 @@ from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.http_transport import describe_error
 from extender.kube.rest.rate_limited_log import quiet_log
 from extender.observability.decision_log import DecisionLog
 from extender.protocol.verb_context import Search
@@ -130,4 +131,4 @@ async def _readiness_error(session: aiohttp.ClientSession, url: str) -> str:
         async with session.get(f"{place.scheme}://{place.netloc}/readyz", ssl=False) as answer:
             return "is not ready" if answer.status == _NOT_READY_STATUS else ""
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return f"does not respond ({error})"
+        return f"does not respond ({describe_error(error)})"

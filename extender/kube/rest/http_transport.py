@@ -10,6 +10,7 @@ about a minute, and one whose kernel runs while its process hangs by the request
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections import deque
@@ -184,10 +185,21 @@ class _TransportErrors:
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         if isinstance(error, aiohttp.ClientError | OSError):
-            detail = " ".join(str(error).split()) or type(error).__name__
             silent = isinstance(error, aiohttp.SocketTimeoutError)
             kind = IdleTimeoutError if silent else TransportError
-            raise kind(f"{self._where}: {detail}") from error
+            raise kind(f"{self._where}: {describe_error(error)}") from error
+
+
+def describe_error(error: Exception) -> str:
+    """Return an error of aiohttp in one line; it words failed connections by its TLS options."""
+    if not isinstance(error, aiohttp.ClientConnectorError):
+        return " ".join(str(error).split()) or type(error).__name__
+    host = f"[{error.host}]" if ":" in error.host else error.host
+    cause = error.os_error
+    reason = cause.strerror
+    if cause.errno and not isinstance(cause, ssl.SSLError | socket.gaierror):
+        reason = os.strerror(cause.errno)  # asyncio's text repeats the address
+    return f"cannot connect to {host}:{error.port}: {reason or cause}"
 
 
 def open_session(

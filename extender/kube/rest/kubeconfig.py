@@ -34,6 +34,7 @@ from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.kube.rest.http_transport import (
     Endpoint,
     client_tls,
+    describe_error,
     skip_verification,
 )
 from extender.kube.rest.server_url import checked_url, proxy_for
@@ -214,7 +215,7 @@ def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
     return context
 
 
-def _error_line(error: BaseException) -> str:
+def _error_line(error: Exception) -> str:
     """Return an error's message on one line."""
-    line = " ".join(str(error).split()) or type(error).__name__
+    line = describe_error(error)
     return f"not a valid kubeconfig: {line}" if isinstance(error, _FORMAT_ERRORS) else line
