@@ -79,7 +79,7 @@ A policy consists of kube-scheduler's named criteria, in any order, and of guard
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
@@ -112,7 +112,6 @@ from policies.preemption.policy import (
 )
 
 S = TypeVar("S", bound=msgspec.Struct)
-T = TypeVar("T")
 
 
 MAX_SECONDS = 1e9  # seconds; rejects .inf
@@ -272,7 +271,7 @@ def load_config(path: Path) -> Config:
 
 
 class PartialConfig(NamedTuple):
-    """The valid part of a file, one line for each error, and the fields that are left out."""
+    """The valid part of a file, one line for each error, and the fields with errors."""
 
     value: Config
     errors: tuple[str, ...] = ()
@@ -317,10 +316,7 @@ def validate_filters(config: Config) -> tuple[str, ...]:
 
 def filters_from_config(config: Config) -> tuple[Filter, ...]:
     """Return kube-scheduler's filters as the configuration changes them. Raise ConfigError."""
-    try:
-        settings = filter_settings(config.managed_resources, config.plugin_config)
-    except FieldError as error:
-        raise ConfigError(str(error)) from None
+    settings = filter_settings(config.managed_resources, config.plugin_config)
     return configured_filters(replace(settings, frees_victims=config.devices.free_victims))
 
 
@@ -333,22 +329,30 @@ def find_policy(name_or_path: str) -> Policy:
         known = ", ".join(POLICIES)
         raise ConfigError(f"policy {name_or_path!r}: no such file or built-in policy ({known})")
     result = _decode_file(path, PolicyFile)
-    file = result.value
-    if file is None or result.errors:
-        raise ConfigError(*result.errors)
-    try:
-        return Policy(
-            name=file.name,
-            victims=pod_order(_select_criteria("victims", file.victims, POD_CRITERIA)),
-            candidates=candidate_order(
-                _select_criteria("candidates", file.candidates, CANDIDATE_CRITERIA)
-            ),
-            protected_pods=tuple(
-                _build_guard(f"protect[{index}]", each) for index, each in enumerate(file.protect)
-            ),
-        )
-    except FieldError as error:
-        raise ConfigError(f"{path}: {error}") from None
+    file, errors = result.value, [*result.errors]
+    if file is None:
+        raise ConfigError(*errors)
+    unknown = (
+        *_unknown_criteria("victims", file.victims, POD_CRITERIA),
+        *_unknown_criteria("candidates", file.candidates, CANDIDATE_CRITERIA),
+    )
+    errors += (f"{path}: {problem}" for problem in unknown)
+    guards: list[ProtectedPods] = []
+    # A rule from which an invalid field was removed would have further errors.
+    rules = () if "protect" in result.invalid_fields else file.protect
+    for index, rule in enumerate(rules):
+        try:
+            guards.append(_build_guard(f"protect[{index}]", rule))
+        except FieldError as error:
+            errors.append(f"{path}: {error}")
+    if errors:
+        raise ConfigError(*errors)
+    return Policy(
+        name=file.name,
+        victims=pod_order(tuple(POD_CRITERIA[name] for name in file.victims)),
+        candidates=candidate_order(tuple(CANDIDATE_CRITERIA[name] for name in file.candidates)),
+        protected_pods=tuple(guards),
+    )
 
 
 def _exists(path: Path) -> bool:
@@ -365,16 +369,15 @@ def _decode_file(path: Path, kind: type[S]) -> StrictResult[S]:
         document, duplicates = read_document(path, text_fields)
     except ConfigFileError as error:
         raise ConfigError(f"{path}: {error}") from None
-    result = decode_strictly(document, kind)
+    result = decode_strictly({} if document is None else document, kind)
     errors = tuple(f"{path}: {problem}" for problem in (*duplicates, *result.errors))
     return StrictResult(result.value, errors, result.invalid_fields)
 
 
-def _select_criteria(field: str, names: tuple[str, ...], known: Mapping[str, T]) -> tuple[T, ...]:
+def _unknown_criteria(field: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            raise FieldError(field, f"unknown criterion {name!r}; expected some of {list(known)}")
-    return tuple(known[name] for name in names)
+            yield f"{field}: unknown criterion {name!r}; expected some of {list(known)}"
 
 
 def _build_guard(path: str, rule: _ProtectRule) -> ProtectedPods:

@@ -16,6 +16,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.pods import node_selector
 from extender.kube.decoders.typed_decoder import FieldError
@@ -180,43 +181,48 @@ PluginConfig: TypeAlias = (
 def filter_settings(
     managed: Iterable[ManagedResource], plugins: Iterable[PluginConfig]
 ) -> FilterSettings:
-    """Return the settings of the filters. Raise FieldError.
+    """Return the settings of the filters. Raise ConfigError with all errors.
 
     Resources with ``ignoredByScheduler`` replace NodeResourcesFit's ``ignoredResources``.
     """
-    fit, groups = NodeResourcesFitArgs(), frozenset[str]()
+    errors: list[str] = []
+    fit = NodeResourcesFitArgs()
     added: NodeSelector | None = None
     spread: tuple[SpreadConstraint, ...] = ()
     seen: set[type] = set()
     for index, plugin in enumerate(plugins):
         if type(plugin) in seen:
-            raise FieldError(f"pluginConfig[{index}]", "repeats a plugin; expected each only once")
+            errors.append(f"pluginConfig[{index}]: repeats a plugin; expected each only once")
         seen.add(type(plugin))
         place = f"pluginConfig[{index}].args"
         match plugin:
             case NodeResourcesFitConfig(args=args):
-                fit, groups = args, frozenset(_resource_groups(args.ignored_resource_groups, place))
+                fit = args
+                errors.extend(_validate_groups(args.ignored_resource_groups, place))
             case NodeAffinityConfig(args=affinity):
-                added = _added_affinity(affinity, place)
+                try:
+                    added = _added_affinity(affinity, place)
+                except FieldError as error:
+                    errors.append(str(error))
             case PodTopologySpreadConfig(args=defaults):
-                spread = tuple(_hard_constraints(defaults, place))
+                spread = tuple(_hard_constraints(defaults))
+                errors.extend(_validate_constraints(defaults, f"{place}.defaultConstraints"))
+    if errors:
+        raise ConfigError(*errors)
     left = frozenset(each.name for each in managed if each.ignored_by_scheduler)
     return FilterSettings(
         ignored=left or frozenset(fit.ignored_resources),
-        ignored_groups=groups,
+        ignored_groups=frozenset(fit.ignored_resource_groups),
         added_affinity=added,
         default_spread=spread,
     )
 
 
-def _resource_groups(groups: Iterable[str], path: str) -> Iterator[str]:
+def _validate_groups(groups: Iterable[str], path: str) -> Iterator[str]:
     for index, group in enumerate(groups):
         if "/" in group:
-            raise FieldError(
-                f"{path}.ignoredResourceGroups[{index}]",
-                f"{group!r}: expected a group without a slash",
-            )
-        yield group
+            place = f"{path}.ignoredResourceGroups[{index}]"
+            yield f"{place}: {group!r}: expected a group without a slash"
 
 
 def _added_affinity(args: NodeAffinityArgs, path: str) -> NodeSelector | None:
@@ -227,16 +233,19 @@ def _added_affinity(args: NodeAffinityArgs, path: str) -> NodeSelector | None:
     return node_selector(f"{path}.addedAffinity.{_REQUIRED}", required)
 
 
-def _hard_constraints(args: PodTopologySpreadArgs, path: str) -> Iterator[SpreadConstraint]:
-    constraints = f"{path}.defaultConstraints"
+def _validate_constraints(args: PodTopologySpreadArgs, path: str) -> Iterator[str]:
     if args.defaulting_type == "System" and args.default_constraints:
-        raise FieldError(constraints, "expected none unless defaultingType is List")
+        yield f"{path}: expected none unless defaultingType is List"
     seen: set[tuple[str, str]] = set()
     for index, each in enumerate(args.default_constraints):
         pair = (each.topology_key, each.when_unsatisfiable)
         if pair in seen:
-            raise FieldError(f"{constraints}[{index}]", f"repeats {', '.join(pair)}")
+            yield f"{path}[{index}]: repeats {', '.join(pair)}"
         seen.add(pair)
+
+
+def _hard_constraints(args: PodTopologySpreadArgs) -> Iterator[SpreadConstraint]:
+    for each in args.default_constraints:
         if each.when_unsatisfiable == "DoNotSchedule":
             yield SpreadConstraint(
                 max_skew=each.max_skew,

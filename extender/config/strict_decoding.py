@@ -101,7 +101,7 @@ def read_document(path: Path, text_fields: Collection[str] = ()) -> tuple[object
 class StrictResult(msgspec.Struct, Generic[T], frozen=True):
     """The decoded value (None if nothing is valid), and one line for each error, with its path.
 
-    ``invalid_fields`` are the top-level fields of the document that were removed.
+    ``invalid_fields`` are the top-level fields of the document that have errors.
     """
 
     value: T | None
@@ -132,8 +132,8 @@ class _StrictDecoder:
 
     @property
     def invalid_fields(self) -> frozenset[str]:
-        """The top-level fields of the document that were removed."""
-        return frozenset(str(path[0]) for path in self._removed if len(path) == 1)
+        """The top-level fields of the document that have errors."""
+        return frozenset(str(path[0]) for path in self._removed)
 
     def remove_invalid(self, error: str) -> bool:
         """Record an error, and remove the invalid field; False if that is the whole document."""

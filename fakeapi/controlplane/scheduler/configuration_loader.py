@@ -33,6 +33,7 @@ from extender.config.plugin_args import (
     PluginConfig,
     filter_settings,
 )
+from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.typed_decoder import FieldError
 from extender.kube.decoders.yaml_loader import load_document
 from fakeapi.controlplane.scheduler.configuration import (
@@ -121,7 +122,7 @@ def load_scheduler_configuration(
     more = [plain_extender(url) for url in extenders if url.rstrip("/") not in prefixes]
     try:
         return _build(file, (*file.extenders, *more), release)
-    except FieldError as error:
+    except (ConfigError, FieldError) as error:
         raise SchedulerConfigError(str(error)) from None
 
 

@@ -14,12 +14,15 @@ import pytest
 from msgspec import inspect
 
 from extender.config.component_config import Config
+from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA
 
+MORE = (
+    "name: own\nvictims: [oldest, highest priority, newest]\ncandidates: [cheapest]\n"
+    "protect: [{name: all}, {name: one, namespaces: [a]}, {name: none, namespaces: []}]\n"
+)
 POLICY = "name: own\nvictims: [oldest]\nprotect: [{name: all, namespace: [a]}]\n"
 
 NOT_READ: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "(the document): Expected object, got null"),
-    "nothing but comments": (b"# port: 1\n", "(the document): Expected object, got null"),
     "a list": (b"- port: 1\n", "(the document): Expected object, got array"),
     "a text": (b"port", "(the document): Expected object, got str"),
     "no YAML": (b"port: [1", "not YAML: while parsing a flow sequence"),
@@ -176,7 +179,53 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             (
                 "F: policy: P: protect[0]: Object contains unknown field namespace; did you mean "
                 "namespaces?"
-            )
+            ),
+            (
+                "F: policy: P: victims: unknown criterion 'oldest'; expected some of "
+                f"{[*POD_CRITERIA]}"
+            ),
+        ],
+    ),
+    "a policy with unknown criteria, and rules that protect nothing": (
+        "policy: D/more.yaml\n",
+        [
+            *(
+                f"F: policy: D/more.yaml: {field}: unknown criterion {name!r}; expected some of "
+                f"{[*known]}"
+                for field, name, known in (
+                    ("victims", "oldest", POD_CRITERIA),
+                    ("victims", "newest", POD_CRITERIA),
+                    ("candidates", "cheapest", CANDIDATE_CRITERIA),
+                )
+            ),
+            *(
+                f"F: policy: D/more.yaml: protect[{index}]: protects nothing; expected "
+                "namespaces, a selector, or both"
+                for index in (0, 2)
+            ),
+        ],
+    ),
+    "several errors of plugins": (
+        (
+            "pluginConfig:\n"
+            "- {name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b, c, d/e]}}\n"
+            "- {name: PodTopologySpread, args: {defaultConstraints: ["
+            "{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule},"
+            "{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}}\n"
+            "- {name: PodTopologySpread}\n"
+        ),
+        [
+            *(
+                f"F: pluginConfig[0].args.ignoredResourceGroups[{index}]: {group!r}: expected a "
+                "group without a slash"
+                for index, group in ((0, "a/b"), (2, "d/e"))
+            ),
+            (
+                "F: pluginConfig[1].args.defaultConstraints: expected none unless defaultingType "
+                "is List"
+            ),
+            "F: pluginConfig[1].args.defaultConstraints[1]: repeats zone, DoNotSchedule",
+            "F: pluginConfig[2]: repeats a plugin; expected each only once",
         ],
     ),
     "errors of plugins": (
@@ -299,6 +348,7 @@ def test_an_unreadable_file_gives_one_line(refused: Refused) -> None:
 def test_each_error_has_its_line(refused: Refused, content: str, errors: list[str]) -> None:
     path, policy = refused.folder / "reprieve.yaml", refused.folder / "policy.yaml"
     policy.write_text(POLICY)
+    (refused.folder / "more.yaml").write_text(MORE)
     named = {"D": refused.folder, "F": path, "P": policy}
     given = re.sub(r" ([DFP])(?=[/\n])", lambda found: f" {named[found[1]]}", content)
     path.write_text(given)

@@ -27,8 +27,9 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_every_field_is_optional(tmp_path: Path) -> None:
-    assert load_config(written(tmp_path, "{}")) == Config()
+@pytest.mark.parametrize("text", ["{}", "", "# port: 1\n", "---\n", "null"])
+def test_every_field_is_optional(tmp_path: Path, text: str) -> None:
+    assert load_config(written(tmp_path, text)) == Config()
     assert Config() == Config(
         host="127.0.0.1",
         port=8888,
@@ -197,6 +198,7 @@ class TestPolicies:
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
+            ("", "(the document): Object missing required field name"),
             ("victims: []", "(the document): Object missing required field name"),
             ("name: 5", "name: Expected str, got int"),
             ("name: own\nguards: []", "(the document): Object contains unknown field guards"),
