@@ -37,6 +37,7 @@ from extender.server.fallback_policy import DegradedError
 from extender.server.openapi import openapi_document
 from extender.server.service import NotReadyError, Service, UnknownVerbError, VerbCall
 from extender.terminal.log_limits import shortened
+from policies.kubernetes.input_error import similar_name
 from policies.kubernetes.integers import INT32_MAX, parse_integer
 
 REQUEST_ID: Final = "X-Request-Id"
@@ -296,22 +297,36 @@ def _metrics_handler(service: Service) -> Handler:
     return handle
 
 
+_DECISION_PARAMETERS: Final = ("limit", "pod", "verb")
+
+
 def _decisions_handler(service: Service) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        limit = request.query.get("limit", "")
-        size = parse_integer(limit, INT32_MAX)
-        if limit and (size is None or size < 0):
-            problem = f"limit: {limit!r} is not a valid number of decisions"
-            return web.Response(status=400, text=f"reprieve: {problem}\n")
-        verb = request.query.get("verb")
-        if verb is not None and verb not in VERBS:
-            problem = f"verb: {verb!r}; expected one of {', '.join(VERBS)}"
-            return web.Response(status=400, text=f"reprieve: {problem}\n")
-        pod = request.query.get("pod")
-        body = service.decision_history.document(size, pod, verb)
+        query = request.query
+        if problem := _query_problem(query):
+            return web.Response(status=400, text=f"reprieve: {shortened(problem)}\n")
+        size = parse_integer(query.get("limit", ""), INT32_MAX)
+        body = service.decision_history.document(size, query.get("pod"), query.get("verb"))
         return web.Response(body=body, content_type="application/json")
 
     return handle
+
+
+def _query_problem(query: Mapping[str, str]) -> str:
+    """Return why a query of ``/decisions`` is invalid, "" if it is valid."""
+    for name in query:
+        if name not in _DECISION_PARAMETERS:
+            similar = similar_name(name, _DECISION_PARAMETERS)
+            hint = f"; did you mean {similar}?" if similar else ""
+            known = ", ".join(_DECISION_PARAMETERS)
+            return f"unknown parameter {name!r}; expected some of {known}{hint}"
+    limit, verb = query.get("limit", ""), query.get("verb")
+    size = parse_integer(limit, INT32_MAX)
+    if limit and (size is None or size < 0):
+        return f"limit: {limit!r} is not a valid number of decisions"
+    if verb is not None and verb not in VERBS:
+        return f"verb: {verb!r}; expected one of {', '.join(VERBS)}"
+    return ""
 
 
 def _openapi_handler(body: bytes) -> Handler:

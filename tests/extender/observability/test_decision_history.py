@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import structlog
@@ -57,6 +57,18 @@ BODY = preempt_body(VIP, node_1=["expensive"], node_2=["cheap"])
 async def ask(extender: Extender, path: str, body: bytes, **headers: str) -> None:
     reply = await extender.post(path, body, {k.replace("_", "-"): v for k, v in headers.items()})
     assert reply.status == 200
+
+
+UNKNOWN_PARAMETERS: Final = {
+    "pods=default/b": (
+        "unknown parameter 'pods'; expected some of limit, pod, verb; did you mean pod?"
+    ),
+    "limit=2&namespace=default": (
+        "unknown parameter 'namespace'; expected some of limit, pod, verb"
+    ),
+    "%0a": "unknown parameter '\\n'; expected some of limit, pod, verb",
+}
+"""The query → the line of its error."""
 
 
 async def decisions(extender: Extender, query: str = "") -> list[dict[str, Any]]:
@@ -121,6 +133,9 @@ class TestDecisions:
             assert await decisions(extender, "?limit=0") == []
             [only] = await decisions(extender, "?pod=default/b")
             assert only["pod"]["name"] == "b"
+            for query, line in UNKNOWN_PARAMETERS.items():
+                reply = await extender.get(f"/decisions?{query}")
+                assert (reply.status, reply.text) == (400, f"reprieve: {line}\n")
             reply = await extender.get("/decisions?limit=-1")
             assert (reply.status, reply.text) == (
                 400,
