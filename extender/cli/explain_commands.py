@@ -174,11 +174,10 @@ def explain_scaledown_command(warn: WarnAboutFields) -> Callable[..., None]:
         replicas = load_replica_set_pods(objects, replicaset, delete)
         now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
         decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
-        namespace = replicaset.partition("/")[0]
         answer = Answer(
             lambda: scale_down_document(decision),
             lambda rows: scale_down_table(decision, replicaset, rows),
-            lambda: (f"pod/{namespace}/{replica.name}" for replica in decision.victims),
+            lambda: (f"pod/{replica.name}" for replica in decision.victims),
         )
         print_answer(output, answer)
 

@@ -125,13 +125,10 @@ def explain_spread_command(warn: WarnAboutFields) -> Callable[..., None]:
         explained = explain_spread(
             files, workloadspread, now_ns, rules, query, lambda: _build_simulation(objects)
         )
-        namespace = workloadspread.partition("/")[0]
         answer = Answer(
             lambda: spread_document(explained),
             lambda rows: spread_table(explained, rows),
-            lambda: (
-                f"pod/{namespace}/{each.pod.name}" for each in explained.outcome.pods_to_delete
-            ),
+            lambda: (f"pod/{each.pod.name}" for each in explained.outcome.pods_to_delete),
         )
         print_answer(output, answer)
 

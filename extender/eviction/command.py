@@ -76,7 +76,7 @@ class NodeExplanation:
         return Answer(
             lambda: evict_document(self.rounds),
             lambda rows: evict_table(self.node, self.rounds, rows),
-            lambda: (f"pod/{each.pod.key}" for each in self.rounds[-1].evictions),
+            lambda: (f"pod/{each.pod.name}" for each in self.rounds[-1].evictions),
         )
 
 

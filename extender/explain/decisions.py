@@ -205,10 +205,10 @@ def preempt_document(explanation: PreemptionExplanation) -> PreemptDocument:
 
 
 def victim_names(explanation: PreemptionExplanation) -> Iterator[str]:
-    """Yield the victims of the chosen node as ``pod/namespace/name``."""
+    """Yield the victims of the chosen node as ``pod/NAME``, as kubectl does."""
     chosen = explanation.decision.chosen
     if chosen is not None:
-        yield from (f"pod/{pod.key}" for pod in chosen.victims.pods)
+        yield from (f"pod/{pod.name}" for pod in chosen.victims.pods)
 
 
 def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:

@@ -51,7 +51,7 @@ def _no_names() -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command prints: a document, a table, or names such as ``pod/default/web``."""
+    """What a command prints: a document, a table, or names as of kubectl: ``pod/web``."""
 
     document: Callable[[], object]
     table: Callable[[TableRows], RenderableType]

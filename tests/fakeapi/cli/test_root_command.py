@@ -16,6 +16,7 @@ from tests.builders import encoded, node_json, pod_json
 from tests.builders.replicas import RECORDED, member_json, replica_set_json
 from tests.builders.workloadspread import spread_json
 from tests.commands import reprieve, reprieve_json, serving, written
+from tests.extender.eviction.documents import measured, summary
 from tests.extender.go_decoder import filtered
 
 VIP = pod_json("vip", cpu="1", priority=10)
@@ -174,6 +175,29 @@ class TestExplainScaledown:
         done = await reprieve("explain", "scaledown", "--cluster", cluster, *options)
         assert (done.code, done.err) == (0, "")
         assert done.out.startswith("default/web: 1 of 2 pods are deleted\n")
+
+
+def test_names_are_those_that_kubectl_takes(
+    command_line: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    cluster: str,
+    vip: str,
+) -> None:
+    sample = written(tmp_path, "summary.json", summary(400, measured("web", 700)))
+    pods = (member_json("a"), member_json("b", on=None))
+    replicas = written(tmp_path, "replicas.json", replica_set_json(), *pods)
+    evict = ("--node", "node-1", "--summary", sample, "--eviction-hard", "memory.available<500Mi")
+    for arguments, names in (
+        (("preempt", "--cluster", cluster, "--pod", vip), "pod/web\n"),
+        (("evict", "--cluster", cluster, *evict), "pod/web\n"),
+        (
+            ("scaledown", "--cluster", replicas, "--replicaset", "default/web", "--delete", "1"),
+            "pod/b\n",
+        ),
+    ):
+        assert command_line("explain", *arguments, "-o", "name") == 0
+        assert capsys.readouterr() == (names, "")
 
 
 @pytest.mark.slow
