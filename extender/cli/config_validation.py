@@ -190,4 +190,4 @@ def _validate_certificates(
     try:
         load_serving_certificate(tls, now)
     except CertificateError as error:
-        yield locate(str(error))
+        yield from map(locate, error.errors)

@@ -16,6 +16,7 @@ progress; the next reload succeeds.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,17 +72,15 @@ def read_key_pair_files(tls: TlsConfig) -> KeyPairFiles:
 def load_serving_certificate(tls: TlsConfig, now: float) -> ServingCertificate:
     """Load the files for serving, and validate them; ``now`` is in epoch seconds.
 
-    Raise CertificateError.
+    Raise CertificateError with the errors of all files.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.set_alpn_protocols(["http/1.1"])
-    try:
-        context.load_cert_chain(tls.certificate, tls.key, password=_no_password)
-    except (OSError, _EncryptedError) as error:
-        place = f"tls.certificate: {tls.certificate} with tls.key {tls.key}"
-        raise CertificateError(f"{place}: {_error_reason(error)}; {_EXPECTED}") from None
+    errors = [*_load_key_pair(context, tls)]
     if tls.client_ca:
-        _request_client_certificates(context, tls.client_ca)
+        errors += _request_client_certificates(context, tls.client_ca)
+    if errors:
+        raise CertificateError(*errors)
     begins, ends = _validity(context, tls)
     if not begins <= now < ends:
         when = "has expired" if now >= ends else "is not valid yet"
@@ -105,13 +104,25 @@ def _read_file(key: str, path: str) -> bytes:
         raise CertificateError(f"{key}: {path}: cannot be read: {error.strerror}") from None
 
 
-def _request_client_certificates(context: ssl.SSLContext, path: str) -> None:
-    """Request client certificates; they are optional, since kubelets that probe have none."""
+def _load_key_pair(context: ssl.SSLContext, tls: TlsConfig) -> Iterator[str]:
+    """Load the certificate and its key; yield an error if that fails."""
+    try:
+        context.load_cert_chain(tls.certificate, tls.key, password=_no_password)
+    except (OSError, _EncryptedError) as error:
+        place = f"tls.certificate: {tls.certificate} with tls.key {tls.key}"
+        yield f"{place}: {_error_reason(error)}; {_EXPECTED}"
+
+
+def _request_client_certificates(context: ssl.SSLContext, path: str) -> Iterator[str]:
+    """Request client certificates; yield an error if the authorities cannot be loaded.
+
+    The certificates are optional, since kubelets that probe have none.
+    """
     try:
         context.load_verify_locations(path)
     except OSError as error:
         problem = f"{_error_reason(error)}; expected certificates of authorities in PEM"
-        raise CertificateError(f"tls.clientCA: {path}: {problem}") from None
+        yield f"tls.clientCA: {path}: {problem}"
     context.verify_mode = ssl.CERT_OPTIONAL
     # Most cluster certificates are issued by Go, which omits fields that strict checks require.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -210,7 +221,7 @@ class CertificateReloader:
             self._use(load_serving_certificate(self._tls, self._now()))
             self._files = files
         except CertificateError as error:
-            self._keep_previous(str(error))
+            self._keep_previous("; ".join(error.errors))
 
     async def run(self) -> None:
         """Reload the files every ten seconds, until cancelled."""

@@ -154,12 +154,16 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "files that are not there": (
-        "policy: D/none.yaml\ntls: {certificate: D/none.crt, key: D/none.key}\n",
+        "policy: D/none.yaml\ntls: {certificate: D/none.crt, key: D/none.key, clientCA: D/ca}\n",
         [
             ("F: policy: policy 'D/none.yaml': no such file or built-in policy (kube-scheduler)"),
             (
                 "F: tls.certificate: D/none.crt with tls.key D/none.key: No such file or "
                 "directory; expected a certificate chain in PEM, the server's first, and its key"
+            ),
+            (
+                "F: tls.clientCA: D/ca: No such file or directory; expected certificates of "
+                "authorities in PEM"
             ),
         ],
     ),
