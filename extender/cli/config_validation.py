@@ -27,8 +27,8 @@ from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import Clock, SystemClock
 from extender.secure_serving.dynamic_certificates import CertificateError, load_serving_certificate
 from extender.terminal.program import log_line
+from policies.engine_selection import VECTORIZED
 from policies.kubernetes.releases import UnknownReleaseError, gate_warnings, release
-from policies.preemption.engine_selection import VECTORIZED
 
 EXAMPLE: Final = "check-config reprieve.yaml"
 _LEAST_SILENCE_SECONDS: Final = 75

@@ -132,11 +132,10 @@ def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
         potential = None
         if nodes is not None:
             potential = require_known_nodes(split_names(nodes), loaded.snapshot, objects.source)
-        order = rules.policy.candidates
         explanation = explain_preempt(preemptor, loaded.snapshot, rules, potential)
         answer = Answer(
             lambda: preempt_document(explanation),
-            lambda rows: preempt_table(explanation, order, rows),
+            lambda rows: preempt_table(explanation, rows),
             lambda: victim_names(explanation),
         )
         print_answer(output, answer)

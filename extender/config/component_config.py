@@ -101,13 +101,12 @@ from extender.terminal.log_output import LogFormat, LogLevel
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering import Filter, configured_filters
+from policies.preemption.guards.victim_guard import VictimGuard, protected_pods
 from policies.preemption.policy import (
     CANDIDATE_CRITERIA,
     POD_CRITERIA,
     POLICIES,
     Policy,
-    ProtectedPods,
-    candidate_order,
     pod_order,
 )
 
@@ -337,7 +336,7 @@ def find_policy(name_or_path: str) -> Policy:
         *_unknown_criteria("candidates", file.candidates, CANDIDATE_CRITERIA),
     )
     errors += (f"{path}: {problem}" for problem in unknown)
-    guards: list[ProtectedPods] = []
+    guards: list[VictimGuard] = []
     # A rule from which an invalid field was removed would have further errors.
     rules = () if "protect" in result.invalid_fields else file.protect
     for index, rule in enumerate(rules):
@@ -350,8 +349,8 @@ def find_policy(name_or_path: str) -> Policy:
     return Policy(
         name=file.name,
         victims=pod_order(tuple(POD_CRITERIA[name] for name in file.victims)),
-        candidates=candidate_order(tuple(CANDIDATE_CRITERIA[name] for name in file.candidates)),
-        protected_pods=tuple(guards),
+        candidates=tuple(CANDIDATE_CRITERIA[name] for name in file.candidates),
+        victim_guards=tuple(guards),
     )
 
 
@@ -380,7 +379,7 @@ def _unknown_criteria(field: str, names: Iterable[str], known: Collection[str]) 
             yield f"{field}: unknown criterion {name!r}; expected some of {list(known)}"
 
 
-def _build_guard(path: str, rule: _ProtectRule) -> ProtectedPods:
+def _build_guard(path: str, rule: _ProtectRule) -> VictimGuard:
     selector = label_selector_of(
         f"{path}.selector", None if rule.selector is None else rule.selector.to_core_v1()
     )
@@ -391,4 +390,4 @@ def _build_guard(path: str, rule: _ProtectRule) -> ProtectedPods:
         matches = not rule.namespaces or pod.namespace in rule.namespaces
         return matches and (selector is None or selector.matches(pod.labels))
 
-    return ProtectedPods(rule.name, protects)
+    return protected_pods(rule.name, protects)

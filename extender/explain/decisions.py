@@ -261,7 +261,7 @@ def _protected_document(protected: ProtectedPod) -> ProtectedDocument:
     return {
         **_victim_document(protected.pod),
         "node": protected.pod.node_name or "",
-        "because": f"protected by {protected.rule}",
+        "because": protected.because,
     }
 
 

@@ -49,6 +49,7 @@ from extender.protocol import extender_v1
 from extender.protocol.pod_terms import decode_pod_of_call
 from extender.protocol.request_size import UNBOUNDED, RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, Search, VerbResult
+from policies.kubernetes.criteria import Order
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
@@ -84,11 +85,12 @@ def guardrail_violation(
         priority = units.priority_of(pod)
         if FeatureGate.GENERIC_WORKLOAD in rules.assumed_gates:
             priority = max(priority, pod.priority)
-        if priority >= preemptor.priority:
-            return f"victim {pod.key} has priority {priority}, not below {preemptor.priority}"
-        guard = rules.policy.protection_of(pod)
+        highest = preemptor.priority - rules.policy.priority_gap
+        if priority > highest:
+            return f"victim {pod.key} has priority {priority}, not below {highest + 1}"
+        guard = rules.policy.protection_of(pod, units.snapshot.now_ns)
         if guard is not None:
-            return f"victim {pod.key} is protected by {guard.name}"
+            return f"victim {pod.key} is {guard.explain(pod, units.snapshot.now_ns)}"
     return _unit_violation(node, victims, units)
 
 
@@ -132,7 +134,8 @@ class PreemptArgs:
             notes.append(f"{decision.untried} nodes were not tried before the deadline")
         units = victim_units(context.snapshot, context.rules.release)
         decision = _confirmable(decision, units, context.rules.policy, notes)
-        if not decision.eligible and _is_certain(decision):
+        refusal = context.rules.policy.refusal(self.pod, context.snapshot)
+        if not decision.eligible and (refusal is not None or _is_certain(decision)):
             return _verb_result(decision, None, [*notes, decision.reason])
         if decision.not_evaluated or (self.candidates and decision.chosen is None):
             notes.append(_deferral_note(decision, context.snapshot))
@@ -229,9 +232,8 @@ def _confirmable(
         return decision
     notes.append(f"left out: {doubt}")
     candidates = decision.candidates.values()
-    return _with_best(
-        decision, [each for each in candidates if _doubt(each, units) is None], policy
-    )
+    sure = [each for each in candidates if _doubt(each, units) is None]
+    return _with_best(decision, sure, policy.order_of_candidates(units.snapshot))
 
 
 def _doubt(candidate: Candidate, units: VictimUnits) -> str | None:
@@ -251,10 +253,9 @@ def _doubt(candidate: Candidate, units: VictimUnits) -> str | None:
 
 
 def _with_best(
-    decision: PreemptionDecision, candidates: Iterable[Candidate], policy: Policy
+    decision: PreemptionDecision, candidates: Iterable[Candidate], order: Order[Candidate]
 ) -> PreemptionDecision:
     """Return the decision with the best of some candidates as its choice."""
-    order = policy.candidates
     ranked = order.sort(candidates)
     return replace(
         decision,
@@ -283,6 +284,8 @@ def _deferred(
     Raise DeadlineExceededError.
     """
     rules = context.rules
+    snapshot = rules.policy.view_of(units.snapshot)
+    limits = rules.policy.limits(snapshot)
     candidates: dict[str, Candidate] = {}
     for node, offer in in_time(args.candidates.items(), context.has_time_left):
         found = _as_candidate(node, offer, units)
@@ -290,10 +293,13 @@ def _deferred(
             notes.append(f"left out: {found}")
         elif violation := guardrail_violation(node, found.victims, args.pod, units, rules):
             notes.append(f"left out: {violation}")
+        elif exceeded := next((each.name for each in limits if each.refuses(found)), ""):
+            notes.append(f"left out: the victims on node {node} exceed {exceeded} of the policy")
         else:
             candidates[node] = found
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
-    deferred = _with_best(replace(decision, candidates=candidates), costly, rules.policy)
+    order = rules.policy.order_of_candidates(snapshot)
+    deferred = _with_best(replace(decision, candidates=candidates), costly, order)
     if costly or not candidates:
         return deferred
     # A node without victims cannot be ranked, so it is chosen only if there is no other.

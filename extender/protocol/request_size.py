@@ -17,7 +17,7 @@ from sys import maxsize
 from typing import Final, TypeVar
 
 from extender.protocol.json_values import ValueCounter, count_in_slices
-from policies.preemption.engine_selection import VECTORIZED
+from policies.engine_selection import VECTORIZED
 
 T = TypeVar("T")
 

@@ -31,9 +31,9 @@ from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
 from extender.server.service import Service
 from extender.server.serving_metrics import register_serving_metrics
+from policies.engine_selection import build_engine
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import assumed_gates, release
-from policies.preemption.engine_selection import build_engine
 from policies.preemption.policy import SchedulerRules
 
 _REFRESH_INTERVAL_SECONDS = 0.1

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from extender.terminal.output import TableRows
-from policies.kubernetes.criteria import Order
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import Candidate, freed_devices
 from policies.preemption.explanation import PreemptionExplanation, ProtectedPod
@@ -36,18 +35,13 @@ def filter_table(decision: FilterDecision, rows: TableRows) -> RenderableType:
     return Group(head, table, *_not_evaluated_warning(decision.not_evaluated))
 
 
-def preempt_table(
-    explanation: PreemptionExplanation, order: Order[Candidate], rows: TableRows
-) -> RenderableType:
-    """Return the victims and reprieved pods of the best candidates, and why others are rejected.
-
-    ``order`` is the order by which the candidate was chosen.
-    """
+def preempt_table(explanation: PreemptionExplanation, rows: TableRows) -> RenderableType:
+    """Return the victims and reprieved pods of the best candidates, and why others are rejected."""
     decision = explanation.decision
     head = Text(next(iter(decision.describe())), style="bold")
     parts: list[RenderableType] = [head]
     if decision.candidates:
-        parts.append(_candidates(explanation, order, rows))
+        parts.append(_candidates(explanation, rows))
     if decision.chosen is not None and decision.chosen.freed_claims:
         parts.append(Text(freed_devices(decision.chosen)))
     if decision.rejected:
@@ -78,12 +72,10 @@ def scale_down_table(decision: ScaleDownDecision, key: str, rows: TableRows) -> 
     return Group(head, table)
 
 
-def _candidates(
-    explanation: PreemptionExplanation, order: Order[Candidate], rows: TableRows
-) -> Table:
+def _candidates(explanation: PreemptionExplanation, rows: TableRows) -> Table:
     decision = explanation.decision
     table = plain_table("", "candidate", "victims", "reprieved", "PDBs violated")
-    ranked = order.sort(decision.candidates.values())
+    ranked = explanation.order.sort(decision.candidates.values())
     shown = rows.at_most(_SHOWN_CANDIDATES)
     for candidate in ranked[:shown]:
         spans = bool(candidate.elsewhere)
@@ -109,9 +101,9 @@ def _protected(protected: Iterable[ProtectedPod], rows: TableRows) -> Iterator[T
     """Yield a line for each rule of the policy that protects pods."""
     found: dict[str, list[str]] = {}
     for each in protected:
-        found.setdefault(each.rule, []).append(f"{each.pod.key} on {each.pod.node_name}")
-    for rule, pods in found.items():
-        yield Text(f"protected by {rule}: {_names(pods, rows)}")
+        found.setdefault(each.guard, []).append(f"{each.pod.key} on {each.pod.node_name}")
+    for guard, pods in found.items():
+        yield Text(f"protected by {guard}: {_names(pods, rows)}")
 
 
 def _add_rejections(

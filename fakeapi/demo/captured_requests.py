@@ -29,7 +29,7 @@ from fakeapi.demo.scenarios import captured_request, scenario
 from fakeapi.demo.scenarios.demo_cluster import pending_pod
 from fakeapi.testing.fake_cluster import FakeCluster
 from policies import decide_preemption
-from policies.preemption.explanation import PreemptionExplanation
+from policies.preemption.explanation import explain_decision
 from policies.preemption.filtering.status import FilterDecision
 
 _SHOWN_BYTES = 300
@@ -105,12 +105,9 @@ async def _send(
     if isinstance(answer.decision, FilterDecision):
         console.print(filter_table(answer.decision, TableRows.LIMITED))
     else:
-        policy = extender.service.engine.rules.policy
-        console.print(
-            preempt_table(
-                PreemptionExplanation(answer.decision), policy.candidates, TableRows.LIMITED
-            )
-        )
+        rules, snapshot = extender.service.engine.rules, extender.service.cluster.snapshot()
+        explanation = explain_decision(answer.decision, snapshot, rules)
+        console.print(preempt_table(explanation, TableRows.LIMITED))
     for note in answer.notes:
         console.print(f"note: {note}", style="yellow", markup=False)
 

@@ -39,8 +39,8 @@ from extender.server.service import Service, VerbCall
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.controlplane.scheduler.configuration import Call, ExtenderWait, Reply
 from fakeapi.testing.cluster import Cluster
+from policies.engine_selection import build_engine
 from policies.kubernetes.releases import NEWEST, Release
-from policies.preemption.engine_selection import build_engine
 from policies.preemption.policy import SchedulerRules
 
 REPRIEVE_URL: Final = "http://reprieve"

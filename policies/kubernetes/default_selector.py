@@ -23,7 +23,7 @@ WORKLOAD_KINDS = (SERVICE, REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
 
 
 class PodOwner(NamedTuple):
-    """The controller that owns a pod; ``kind`` is one of the three that are followed."""
+    """The controller that owns a pod."""
 
     kind: str
     name: str

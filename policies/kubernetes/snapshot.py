@@ -137,9 +137,13 @@ class Pod:
     ``soft_spread`` whether there are soft ones; ``controller`` is the controller that owns the pod.
     ``storage`` is None for a pod without volumes and device claims, as most are.
     ``required_features`` are those that a node has to declare. ``extended_requests`` are the
-    requests of its extended resources, as device requests. ``priority_class`` is for display only;
-    no decision reads it. ``scheduler_name`` is that of the scheduler that is to place the pod.
-    ``group`` is the name of its PodGroup, "" for none.
+    requests of its extended resources, as device requests. ``scheduler_name`` is that of the
+    scheduler that is to place the pod. ``group`` is the name of its PodGroup, "" for none.
+
+    kube-scheduler's own rules do not read the fields after it; policies do. ``owner`` is the
+    controller of any kind that owns the pod. ``annotations`` are only those that the policy names.
+    ``restarts`` counts those of all containers. ``waiting_since_ns`` is when the pod was last found
+    to fit no node, or else when it was created.
     """
 
     namespace: str
@@ -171,9 +175,14 @@ class Pod:
     storage: PodStorage | None = None
     required_features: frozenset[str] = frozenset()
     extended_requests: tuple[ExtendedRequest, ...] = ()
-    priority_class: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER
     group: str = ""
+    priority_class: str = ""
+    owner: PodOwner | None = None
+    annotations: Labels = field(default_factory=dict)
+    ready: bool = False
+    restarts: int = 0
+    waiting_since_ns: int = 0
 
     @property
     def key(self) -> str:
@@ -218,7 +227,8 @@ class DisruptionBudget:
     """A PodDisruptionBudget; ``allowed`` is the disruptionsAllowed of its status.
 
     ``selector`` None matches nothing. ``disrupted`` holds the names of pods whose eviction the API
-    server has already counted (disruptedPods).
+    server has already counted (disruptedPods). ``desired_healthy`` is the number of pods that have
+    to stay ready (desiredHealthy).
     """
 
     namespace: str
@@ -226,6 +236,7 @@ class DisruptionBudget:
     selector: LabelSelector | None
     allowed: int
     disrupted: frozenset[str] = frozenset()
+    desired_healthy: int = 0
 
     @property
     def key(self) -> str:
@@ -298,7 +309,8 @@ class Snapshot:
     present only if a filter reads them. ``storage`` holds the objects behind volumes and device
     claims. ``group_members`` are the bound pods of PodGroups, by the key of their group.
     ``unplaced_members`` are the keys of other pods of theirs that may be on a node: they cannot be
-    decoded, or kube-scheduler may have assumed them.
+    decoded, or kube-scheduler may have assumed them. ``now_ns`` is the time of the decision, in
+    nanoseconds since the epoch; only policies read it.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
@@ -311,6 +323,7 @@ class Snapshot:
     group_members: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
     unplaced_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     generation: int = 0
+    now_ns: int = 0
 
     def with_assumed(self, pod: Pod, node: str) -> Snapshot:
         """Return the snapshot with a pending pod on a known node, and nominated to none.

@@ -10,27 +10,34 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from policies.kubernetes.criteria import Order
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision
 from policies.preemption.disruption_budgets import BudgetCoverage, violated_budgets
 from policies.preemption.filtering.status import Code, Rejection
-from policies.preemption.policy import SchedulerRules, unit_order
+from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, SchedulerRules, unit_order
 from policies.preemption.victim_units import VictimUnits, victim_units
 
-_OF_VICTIM_SEARCH: Final = (Code.NO_VICTIMS, Code.NO_VICTIM_NEEDED, Code.NO_NODE_OF_MEMBER)
+_OF_VICTIM_SEARCH: Final = (
+    Code.NO_VICTIMS,
+    Code.NO_VICTIM_NEEDED,
+    Code.NO_NODE_OF_MEMBER,
+    Code.POLICY_LIMIT,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedPod:
-    """A pod on a node that was tried, and the rule that protects it from being a victim."""
+    """A pod on a node that was tried, the guard that protects it from being a victim, and why."""
 
     pod: Pod
-    rule: str
+    guard: str
+    because: str
 
 
 @dataclass(frozen=True, slots=True)
 class PreemptionExplanation:
-    """A decision, and what explains it.
+    """A decision, and what explains it; ``order`` is that of its candidates.
 
     ``protected`` are the pods of lower priority that the policy protects. ``violated`` has the keys
     of the violated budgets of each candidate that violates some. ``tried`` names the nodes for
@@ -38,6 +45,7 @@ class PreemptionExplanation:
     """
 
     decision: PreemptionDecision
+    order: Order[Candidate] = DEFAULT_CANDIDATE_ORDER
     protected: tuple[ProtectedPod, ...] = ()
     violated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tried: frozenset[str] = frozenset()
@@ -52,6 +60,7 @@ def explain_decision(
     """Return the explanation of a decision on ``snapshot`` with the ``potential`` nodes given."""
     if not decision.eligible or decision.reason:
         return PreemptionExplanation(decision)
+    snapshot = rules.policy.view_of(snapshot)
     units = victim_units(snapshot, rules.release)
     refused = {} if decision.untried else decision.rejected
     tried = [
@@ -65,7 +74,8 @@ def explain_decision(
         if candidate.victims.violations
     }
     protected = tuple(_protected_on(tried, decision.pod, units, rules))
-    return PreemptionExplanation(decision, protected, violated, frozenset(tried))
+    order = rules.policy.order_of_candidates(snapshot)
+    return PreemptionExplanation(decision, order, protected, violated, frozenset(tried))
 
 
 def _was_tried(name: str, rejection: Rejection, potential: Collection[str] | None) -> bool:
@@ -78,12 +88,13 @@ def _was_tried(name: str, rejection: Rejection, potential: Collection[str] | Non
 def _protected_on(
     nodes: Collection[str], preemptor: Pod, units: VictimUnits, rules: SchedulerRules
 ) -> Iterator[ProtectedPod]:
+    now_ns, highest = units.snapshot.now_ns, preemptor.priority - rules.policy.priority_gap
     for name in sorted(nodes):
         for pod in units.snapshot.nodes[name].pods:
-            if pod.uid != preemptor.uid and units.priority_of(pod) < preemptor.priority:
-                rule = rules.policy.protection_of(pod)
-                if rule is not None:
-                    yield ProtectedPod(pod, rule.name)
+            if pod.uid != preemptor.uid and units.priority_of(pod) <= highest:
+                guard = rules.policy.protection_of(pod, now_ns)
+                if guard is not None:
+                    yield ProtectedPod(pod, guard.name, guard.explain(pod, now_ns))
 
 
 def _violated_on(

@@ -108,7 +108,7 @@ def start_dry_run(
         unit
         for unit in units.of(pod for state in snapshot.nodes.values() for pod in state.pods)
         if unit.priority < preemptor.group.priority
-        and all(rules.policy.protection_of(pod) is None for pod in unit.pods)
+        and all(rules.policy.may_evict(pod, snapshot.now_ns) for pod in unit.pods)
     )
     if not potential:
         return unresolvable(Code.NO_VICTIMS_OF_GROUP)

@@ -1,7 +1,7 @@
-"""A policy: the order of victims, the order of candidates, the protected pods. Policies are data.
+"""A policy: the orders of victims and candidates, and guards. Policies are data.
 
 :data:`KUBE_SCHEDULER` is the policy that kube-scheduler has in Go. Others use the same named
-criteria in another order, or fewer of them, and rules that protect pods.
+criteria in another order, or fewer of them, criteria over costs, and guards.
 """
 
 from __future__ import annotations
@@ -13,9 +13,18 @@ from functools import lru_cache
 from policies.kubernetes.criteria import Criterion, Order
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import NEWEST, Release
-from policies.kubernetes.snapshot import Pod
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.costs.candidate_criteria import CandidateCriterion, GroupTotals, bound
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
+from policies.preemption.guards.attempt_guard import AttemptGuard
+from policies.preemption.guards.candidate_limit import (
+    BoundLimit,
+    CandidateLimit,
+    strict_limit,
+    with_strict_budgets,
+)
+from policies.preemption.guards.victim_guard import UNPROTECTED, VictimGuard
 from policies.preemption.victim_units import VictimUnit
 
 # A pod without a start time counts as started last: it has done the least work.
@@ -119,29 +128,60 @@ DEFAULT_CANDIDATE_ORDER = candidate_order(_CANDIDATE_CRITERIA)
 
 
 @dataclass(frozen=True, slots=True)
-class ProtectedPods:
-    """A rule that protects pods from being victims; the policy file explains it in ``name``."""
-
-    name: str
-    protects: Callable[[Pod], bool]
-
-
-@dataclass(frozen=True, slots=True)
 class Policy:
     """How victims and nodes are chosen.
 
     ``victims`` orders the pods of a node: the first are the first to be reprieved. ``candidates``
-    orders the nodes: the first one is chosen.
+    order the nodes, from the most important criterion to the least: the first node is chosen. A
+    victim's priority is at least ``priority_gap`` below that of the preemptor. With
+    ``strict_budgets``, budgets count as :func:`with_strict_budgets` does, and none is exceeded.
     """
 
     name: str
     victims: Order[Pod] = DEFAULT_VICTIM_ORDER
-    candidates: Order[Candidate] = DEFAULT_CANDIDATE_ORDER
-    protected_pods: tuple[ProtectedPods, ...] = ()
+    candidates: tuple[CandidateCriterion, ...] = _CANDIDATE_CRITERIA
+    victim_guards: tuple[VictimGuard, ...] = ()
+    candidate_limits: tuple[CandidateLimit, ...] = ()
+    attempt_guards: tuple[AttemptGuard, ...] = ()
+    priority_gap: int = 1
+    strict_budgets: bool = False
 
-    def protection_of(self, pod: Pod) -> ProtectedPods | None:
-        """Return the first rule that protects ``pod``."""
-        return next((rule for rule in self.protected_pods if rule.protects(pod)), None)
+    def protected_until_ns(self, pod: Pod) -> int:
+        """Return the time until which guards protect a pod; see :class:`VictimGuard`."""
+        return max((guard.until_ns(pod) for guard in self.victim_guards), default=UNPROTECTED)
+
+    def protection_of(self, pod: Pod, now_ns: int) -> VictimGuard | None:
+        """Return the first guard that protects ``pod`` at a time."""
+        return next((each for each in self.victim_guards if each.until_ns(pod) > now_ns), None)
+
+    def may_evict(self, pod: Pod, now_ns: int) -> bool:
+        """Return whether no guard protects ``pod`` at a time."""
+        return self.protection_of(pod, now_ns) is None
+
+    def view_of(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot as the policy reads it."""
+        return with_strict_budgets(snapshot) if self.strict_budgets else snapshot
+
+    def order_of_candidates(
+        self, snapshot: Snapshot, totals: GroupTotals | None = None
+    ) -> Order[Candidate]:
+        """Return the order of the candidates of a decision on ``snapshot``; see ``bound``."""
+        return candidate_order(tuple(bound(each, snapshot, totals) for each in self.candidates))
+
+    def limits(
+        self, snapshot: Snapshot, totals: GroupTotals | None = None
+    ) -> tuple[BoundLimit, ...]:
+        """Return the limits on the candidates of a decision on ``snapshot``; see ``bound``."""
+        strict = (strict_limit(snapshot),) if self.strict_budgets else ()
+        return (*strict, *(each.bind(snapshot, totals) for each in self.candidate_limits))
+
+    def refusal(self, pod: Pod, snapshot: Snapshot) -> str | None:
+        """Return why ``pod`` may not preempt now, or None."""
+        for guard in self.attempt_guards:
+            refusal = guard.refusal(pod, snapshot)
+            if refusal is not None:
+                return f"not eligible due to {guard.name} of the policy: {refusal}."
+        return None
 
 
 KUBE_SCHEDULER = Policy("kube-scheduler")

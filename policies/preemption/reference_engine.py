@@ -30,6 +30,7 @@ from policies.preemption.filtering.status import (
     Rejection,
     ending_error,
 )
+from policies.preemption.guards.candidate_limit import within
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, in_time, no_deadline
 from policies.preemption.victim_selection import ineligibility, select_victims, waits_for_devices
@@ -148,6 +149,7 @@ def post_filter(
     false, no more of them are tried. Raise DeadlineExceededError if it does before the first one.
     """
     pod, statuses = filtering.pod, filtering.rejected
+    snapshot = rules.policy.view_of(snapshot)
     if not snapshot.nodes:
         return PreemptionDecision(
             pod, eligible=True, reason="", chosen=None, message=fit_error.NO_NODES
@@ -160,13 +162,14 @@ def post_filter(
     pipeline = _prepared(pod, snapshot, rules, has_time_left)
     reason = ineligibility(pod, units, nominated_status(pod, statuses, rules))
     reason = reason or ending_error(reasons) or waits_for_devices(pipeline, units, statuses)
+    reason = reason or rules.policy.refusal(pod, snapshot)
     if reason is not None:
         first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
         outcome = error or fit_error.not_eligible(reason, first)
         return _ineligible(filtering, reason, f"{failure} {outcome}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals = _dry_run(pipeline, units, tried, rules, has_time_left)
-    order = rules.policy.candidates
+    order = rules.policy.order_of_candidates(snapshot)
     ranked = order.sort(candidates.values())
     rejected = _rejections_of_others(filtering, candidates, refusals)
     if ranked:
@@ -237,12 +240,15 @@ def _dry_run(
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
     snapshot = units.snapshot
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
+    limits = rules.policy.limits(snapshot)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
         if not has_time_left():
             break
         found = select_victims(pipeline, snapshot.nodes[name], units, coverage, rules.policy)
+        if isinstance(found, Candidate):
+            found = within(found, limits)
         if isinstance(found, Candidate):
             candidates[name] = found
         else:

@@ -121,9 +121,10 @@ def select_victims(
     potential = unit_order(policy.victims).sort(
         unit
         for unit in present
-        if unit.priority < pipeline.pod.priority
+        if unit.priority <= pipeline.pod.priority - policy.priority_gap
         and all(
-            pod.uid != pipeline.pod.uid and policy.protection_of(pod) is None for pod in unit.pods
+            pod.uid != pipeline.pod.uid and policy.may_evict(pod, units.snapshot.now_ns)
+            for pod in unit.pods
         )
     )
     if not potential:

@@ -183,5 +183,5 @@ def test_any_policy_is_used_or_its_errors_are_reported(
         lines(error, path)
         return
     web = pod("web")
-    assert policy.protection_of(web) in (None, *policy.protected_pods)
+    assert policy.protection_of(web, 0) in (None, *policy.victim_guards)
     assert policy.victims.sort([web]) == [web]

@@ -77,6 +77,7 @@ def _budget(shape: core_v1_types.PodDisruptionBudgetV1) -> DisruptionBudget:
         selector=label_selector_of("spec.selector", spec.selector),
         allowed=status.disruptionsAllowed or 0,
         disrupted=frozenset(status.disruptedPods or ()),
+        desired_healthy=status.desiredHealthy or 0,
     )
 
 

@@ -38,6 +38,8 @@ class ObjectMetaV1(Struct):
     namespace: Name | None = None
     uid: Name | None = None
     labels: dict[LabelKey, LabelValue] | None = None
+    annotations: dict[str, str] | None = None
+    creationTimestamp: datetime | None = None
     deletionTimestamp: datetime | None = None
     ownerReferences: list[OwnerReferenceV1] | None = None
 
@@ -185,12 +187,14 @@ class PodConditionV1(Struct):
     type: str = ""
     status: str = ""
     reason: str | None = None
+    lastTransitionTime: datetime | None = None
 
 
 class ContainerStatusV1(Struct):
-    """v1.ContainerStatus, as far as in-place resizing reports resources in it."""
+    """v1.ContainerStatus, as far as in-place resizing reports resources in it, and restarts."""
 
     name: str = ""
+    restartCount: int = 0
     allocatedResources: ResourceList | None = None
     resources: ResourceRequirementsV1 | None = None
 
@@ -254,6 +258,7 @@ class PodDisruptionBudgetSpecV1(Struct):
 
 class PodDisruptionBudgetStatusV1(Struct):
     disruptionsAllowed: int | None = None
+    desiredHealthy: int | None = None
     disruptedPods: dict[str, object] | None = None
 
 

@@ -9,10 +9,11 @@ that no API server has created needs the merge of its terms, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from sys import intern
+from typing import Final
 
 import msgspec
 
@@ -57,6 +58,9 @@ from policies.kubernetes.storage import ClaimVolume, DeviceClaim, Disk, PodStora
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LAST_NS = 2**63 - 1
+
+NO_KEYS: Final = frozenset[str]()
+NO_LABELS: Final[Labels] = {}
 
 _FOLLOWED = {("v1", REPLICATION_CONTROLLER), ("apps/v1", REPLICA_SET), ("apps/v1", STATEFUL_SET)}
 
@@ -143,22 +147,27 @@ def _with_own_labels(
     return LabelSelector((*selector.requirements, *own))
 
 
-def decode_pod(raw: bytes, release: Release) -> Pod:
-    """Decode a v1.Pod; its requests are summed by the rules of ``release``. Raise ObjectError."""
-    return decode_object("Pod", _pods, raw, lambda shape: _pod(shape, release))
+def decode_pod(raw: bytes, release: Release, annotations: frozenset[str] = NO_KEYS) -> Pod:
+    """Decode a v1.Pod; its requests are summed by the rules of ``release``. Raise ObjectError.
+
+    Of its annotations, those with the keys ``annotations`` are kept.
+    """
+    return decode_object("Pod", _pods, raw, lambda shape: _pod(shape, release, annotations))
 
 
-def decode_undefaulted_pod(raw: bytes, release: Release) -> Pod:
+def decode_undefaulted_pod(
+    raw: bytes, release: Release, annotations: frozenset[str] = NO_KEYS
+) -> Pod:
     """Decode a v1.Pod that no API server may have defaulted yet. Raise ObjectError.
 
-    One without a UID has not been created by an API server.
+    One without a UID has not been created by an API server. See :func:`decode_pod`.
     """
 
     def convert(shape: core_v1_types.PodV1) -> Pod:
         pod_resources.default_requests(shape.spec)
         if not shape.metadata.uid:
             _merge_label_keys(shape)
-        return _pod(shape, release)
+        return _pod(shape, release, annotations)
 
     return decode_object("Pod", _pods, raw, convert)
 
@@ -197,11 +206,12 @@ def epoch_ns(moment: datetime) -> int:
     return max(-_LAST_NS, min(exact, _LAST_NS))
 
 
-def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
+def _pod(shape: core_v1_types.PodV1, release: Release, annotations: frozenset[str]) -> Pod:
     meta, spec, status = shape.metadata, shape.spec, shape.status or core_v1_types.PodStatusV1()
     namespace = meta.namespace or "default"
     affinity = spec.affinity or _NO_AFFINITY
     constraints = spec.topologySpreadConstraints or ()
+    conditions = status.conditions or ()
     resources = pod_resources.pod_resources(spec, status)
     return Pod(
         namespace=namespace,
@@ -214,7 +224,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         nominated_node=status.nominatedNodeName or None,
         started_ns=None if status.startTime is None else epoch_ns(status.startTime),
         terminating=meta.deletionTimestamp is not None,
-        preempted=_preempted(status.conditions or ()),
+        preempted=_preempted(conditions),
         may_be_assumed=_may_be_assumed(spec, status, release),
         resize_deferred=_is_resize_deferred(spec, status, release),
         finished=status.phase in FINISHED,
@@ -233,9 +243,14 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         storage=_storage(meta.name, spec, status),
         required_features=frozenset(_required_features(spec)),
         # Many pods share few priority classes and schedulers.
-        priority_class=intern(spec.priorityClassName or ""),
         scheduler_name=intern(spec.schedulerName or DEFAULT_SCHEDULER),
         group=(spec.schedulingGroup and spec.schedulingGroup.podGroupName) or "",
+        priority_class=intern(spec.priorityClassName or ""),
+        owner=_owner(meta.ownerReferences or ()),
+        annotations=_kept(meta.annotations or {}, annotations),
+        ready=any(each.type == "Ready" and each.status == "True" for each in conditions),
+        restarts=sum(each.restartCount for each in status.containerStatuses or ()),
+        waiting_since_ns=_waiting_since(meta, conditions),
     )
 
 
@@ -311,6 +326,25 @@ def _controller(references: Iterable[core_v1_types.OwnerReferenceV1]) -> PodOwne
 
 
 _interned_owner = lru_cache(maxsize=4096)(PodOwner)
+
+
+def _owner(references: Iterable[core_v1_types.OwnerReferenceV1]) -> PodOwner | None:
+    for each in references:
+        if each.controller:
+            return _interned_owner(each.kind, each.name)
+    return None
+
+
+def _kept(annotations: Mapping[str, str], keys: frozenset[str]) -> Labels:
+    return {key: annotations[key] for key in keys if key in annotations} if keys else NO_LABELS
+
+
+def _waiting_since(
+    meta: core_v1_types.ObjectMetaV1, conditions: Iterable[core_v1_types.PodConditionV1]
+) -> int:
+    refused = next((e for e in conditions if (e.type, e.status) == ("PodScheduled", "False")), None)
+    since = meta.creationTimestamp if refused is None else refused.lastTransitionTime
+    return 0 if since is None else epoch_ns(since)
 
 
 def toleration_of(shape: core_v1_types.TolerationV1) -> Toleration:

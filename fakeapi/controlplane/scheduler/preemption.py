@@ -119,7 +119,7 @@ class DefaultPreemption:
             candidates = await self._call_extenders(case, dry_run.candidates)
         except ExtenderError as error:
             return PreemptionOutcome(f"{first}{_PREFIX}{error}")
-        chosen = pick_candidate(candidates, rules.policy.candidates, self._rng)
+        chosen = pick_candidate(candidates, rules.policy.order_of_candidates(snapshot), self._rng)
         if chosen is None:
             return PreemptionOutcome(f"{first}{_PREFIX}{_NO_CANDIDATE}")
         return PreemptionOutcome(fit_error.candidate_found(chosen, rules.release), chosen)

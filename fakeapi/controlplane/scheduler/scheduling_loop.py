@@ -69,9 +69,9 @@ from fakeapi.controlplane.scheduler.status_writer import (
     reference,
     truncate_note,
 )
+from policies.engine_selection import build_engine
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate
-from policies.preemption.engine_selection import build_engine
 from policies.preemption.filtering import reads_workloads
 from policies.preemption.policy import SchedulerRules
 

@@ -6,22 +6,23 @@ The pods of two states of one node are compared by identity.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from operator import is_
 from typing import TypeVar
 
-from policies.kubernetes.releases import Release
+from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.columns.disruption_budgets import DisruptionBudgetColumns
 from policies.preemption.columns.label_classes import LabelClasses, PodTraits
 from policies.preemption.columns.node_columns import STANDARD, NodeColumns, NodeRowIndex, is_regular
 from policies.preemption.columns.pod_block import CLASS, FIRST_RESOURCE, TRAITS, PodBlock
+from policies.preemption.columns.policy_columns import PolicyColumns
 from policies.preemption.policy import Policy, start_time
 
 T = TypeVar("T")
 
-PROTECTED, TERMINATING, DEPARTING = 1, 2, 4
-"""Bits of the FLAGS channel: protected by the policy; terminating; that, or an assumed victim."""
+READY, TERMINATING, DEPARTING = 1, 2, 4
+"""Bits of the FLAGS channel: ready; terminating; that, or an assumed victim."""
 
 _FEW_RESOURCES = 32
 _MIN_START_TIME = 1 - 2**63  # its negative has to fit int64, too
@@ -58,7 +59,8 @@ class ClusterColumns:
     """
 
     def __init__(self, policy: Policy, release: Release) -> None:
-        self._policy = policy
+        self._order = policy.victims
+        self.policy = PolicyColumns(policy)
         self._unbounded: dict[int, Pod] = {}
         self._departing: list[int] = []
         self._grouped: list[int] = []
@@ -78,6 +80,9 @@ class ClusterColumns:
         self.classes = LabelClasses()
         self.traits = PodTraits()
         self.budgets = DisruptionBudgetColumns(self.classes, release)
+        self.strict_budgets = (
+            DisruptionBudgetColumns(self.classes, NEWEST) if policy.strict_budgets else None
+        )
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Update the columns to ``snapshot``.
@@ -95,7 +100,8 @@ class ClusterColumns:
                 self._put_node(name, state)
             elif name in self.index:
                 self._drop_node(name)
-        self.budgets.follow(snapshot.budgets)
+        for budgets in self._budget_columns():
+            budgets.follow(snapshot.budgets)
         self.snapshot = snapshot
 
     def ensure_resource(self, name: str) -> int:
@@ -161,6 +167,7 @@ class ClusterColumns:
         self._uids.append(set())
         self.nodes.append(state.node)
         self.pod_block.append_node()
+        self.policy.append_node()
         return row
 
     def _drop_node(self, name: str) -> None:
@@ -174,6 +181,7 @@ class ClusterColumns:
         _replace_by_last(self._uids, row)
         self.nodes.drop(row)
         self.pod_block.drop_node(row)
+        self.policy.drop_node(row)
         for marks in (self.with_nominated, self.departing, self.with_grouped, self.irregular):
             marks.pop(name, None)
 
@@ -195,15 +203,16 @@ class ClusterColumns:
             for pod in added:
                 self._place_pod(row, pod)
         elif added:
-            ordered = self._policy.victims.sort(added)
+            ordered = self._order.sort(added)
             self.pods[row] = tuple(ordered)
+            self.policy.fill(row, ordered)
             self.pod_block.fill(
                 row, [self._add_pod_row(row, pod, self._acquire(pod)) for pod in ordered]
             )
 
     def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
         """Return whether a pod may replace another in place, as one that has changed little may."""
-        key, pods = self._policy.victims.key, self.pods[row]
+        key, pods = self._order.key, self.pods[row]
         mine = key(pod)
         if mine == key(pods[place]):
             return True
@@ -220,6 +229,7 @@ class ClusterColumns:
             self._release(row, place)
             classes = self._acquire(pod)
         self.pod_block.write(row, place, self._add_pod_row(row, pod, classes))
+        self.policy.write(row, place, pod)
         changed = list(pods)
         changed[place] = pod
         self.pods[row] = tuple(changed)
@@ -229,14 +239,16 @@ class ClusterColumns:
         self._discount(row, pods[place])
         self._release(row, place)
         self.pod_block.remove(row, place)
+        self.policy.remove(row, place)
         changed = list(pods)
         del changed[place]
         self.pods[row] = tuple(changed)
 
     def _place_pod(self, row: int, pod: Pod) -> None:
-        key, pods = self._policy.victims.key, self.pods[row]
+        key, pods = self._order.key, self.pods[row]
         place = bisect_left(pods, key(pod), key=key)
         self.pod_block.insert(row, place, self._add_pod_row(row, pod, self._acquire(pod)))
+        self.policy.insert(row, place, pod)
         changed = list(pods)
         changed.insert(place, pod)
         self.pods[row] = tuple(changed)
@@ -245,7 +257,8 @@ class ClusterColumns:
         """Count one more pod of its classes; return their numbers, by labels and by traits."""
         number, new = self.classes.acquire(pod)
         if new:
-            self.budgets.add_class(number, pod)
+            for budgets in self._budget_columns():
+                budgets.add_class(number, pod)
         return number, self.traits.acquire(pod)
 
     def _release(self, row: int, place: int) -> None:
@@ -253,8 +266,14 @@ class ClusterColumns:
         block = self.pod_block.block
         number = block.item(CLASS, place, row)
         if self.classes.release(number):
-            self.budgets.remove_class(number)
+            for budgets in self._budget_columns():
+                budgets.remove_class(number)
         self.traits.release(block.item(TRAITS, place, row))
+
+    def _budget_columns(self) -> Iterator[DisruptionBudgetColumns]:
+        yield self.budgets
+        if self.strict_budgets is not None:
+            yield self.strict_budgets
 
     def _discount(self, row: int, pod: Pod) -> None:
         if pod.departing:
@@ -279,9 +298,7 @@ class ClusterColumns:
         return [pod.priority, began, *classes, flags, *self.nodes.amounts(pod.requests)]
 
     def _flags(self, pod: Pod) -> int:
-        flags = 0
-        if self._policy.protected_pods and self._policy.protection_of(pod) is not None:
-            flags |= PROTECTED
+        flags = READY if pod.ready else 0
         if pod.terminating:
             flags |= TERMINATING
         return flags | DEPARTING if pod.departing else flags

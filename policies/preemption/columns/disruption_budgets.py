@@ -28,6 +28,7 @@ class DisruptionBudgetColumns:
         self._index: dict[str, SelectorIndex[int]] = {}
         self.budgets: Sequence[DisruptionBudget] = ()
         self.allowed: Ints = np.zeros(0, np.int64)
+        self.desired_healthy: Ints = np.zeros(0, np.int64)
         self.disrupted: dict[int, frozenset[str]] = {}
         self.covering: NDArray[np.int32] = np.full((1, 16), -1, np.int32)
 
@@ -37,6 +38,9 @@ class DisruptionBudgetColumns:
             return
         before, self.budgets = self.budgets, budgets
         self.allowed = np.array([clamp_amount(each.allowed) for each in budgets], np.int64)
+        self.desired_healthy = np.array(
+            [clamp_amount(each.desired_healthy) for each in budgets], np.int64
+        )
         self.disrupted = {
             place: each.disrupted for place, each in enumerate(budgets) if each.disrupted
         }

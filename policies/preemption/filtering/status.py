@@ -87,6 +87,7 @@ class Code(Enum):
     NO_VICTIMS_OF_GROUP = "No preemption victims found for incoming preemptor"
     NO_NODE_OF_MEMBER = 'failed to get node info for node "{0}" from snapshot'
     NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{0}"'
+    POLICY_LIMIT = "node(s) exceeded the policy's {0}"
     NOT_HELPFUL = "Preemption is not helpful for scheduling"
     FEASIBLE = "the pod fits without preemption"
     UNREADABLE_POD = "node holds a pod that could not be read: {0}"

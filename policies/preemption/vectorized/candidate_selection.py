@@ -5,18 +5,19 @@ Criteria are evaluated one after another, each only on the rows that are still e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from policies.kubernetes.criteria import Criterion, Order
-from policies.preemption.columns.encoded_column import Bools, Ints
-from policies.preemption.columns.pod_block import PRIORITY, START_TIME
+from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.decision import Candidate, VictimSet
-from policies.preemption.policy import CANDIDATE_CRITERIA, DEFAULT_VICTIM_ORDER, PRIORITY_SHIFT
+from policies.preemption.guards.candidate_limit import STRICT_BUDGETS, BoundLimit
+from policies.preemption.policy import DEFAULT_VICTIM_ORDER
+from policies.preemption.vectorized.disruption_budgets import exceeded_budgets
 from policies.preemption.vectorized.dry_run import DryRunRows
-
-_HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
+from policies.preemption.vectorized.victim_keys import criterion_keys
 
 
 class RankedCandidates(Mapping[str, Candidate]):
@@ -51,7 +52,7 @@ class RankedCandidates(Mapping[str, Candidate]):
         winner: list[int] = []
         for criterion in order.criteria:
             if len(level) > 1:
-                keys = self._keys(run, criterion, level)
+                keys = self.keys_by(run, criterion, level)
                 best = level[keys == keys.min()]
                 if len(best) == 1 and not winner:
                     winner, rest = best.tolist(), keys != keys.min()
@@ -64,11 +65,12 @@ class RankedCandidates(Mapping[str, Candidate]):
     def _name_at(self, place: int) -> str:
         return self._names[int(self._rows[place])]
 
-    def _keys(self, run: DryRunRows, criterion: Criterion[Candidate], level: Ints) -> Ints:
-        known = _KEYS.get(criterion.name)
-        if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
+    def keys_by(self, run: DryRunRows, criterion: Criterion[Candidate], level: Ints) -> Ints:
+        """Return the keys of some of the candidates of ``run``."""
+        keys = criterion_keys(run, criterion, level)
+        if keys is None:
             return np.array([criterion.key(self._at(place)) for place in level.tolist()], np.int64)
-        return known(run, level)
+        return keys
 
     def _at(self, place: int) -> Candidate:
         pods = self._pods[self._rows[place]]
@@ -99,48 +101,32 @@ class RankedCandidates(Mapping[str, Candidate]):
         return repr(dict(self))
 
 
-def _violations(run: DryRunRows, level: Ints) -> Ints:
-    return run.violations[level]
+def within_limits(run: DryRunRows, limits: Sequence[BoundLimit], allowed: Ints) -> DryRunRows:
+    """Return a dry run without the candidates above a limit, whose rows it refuses.
 
-
-def _first_priority(run: DryRunRows, level: Ints) -> Ints:
-    # Victims are sorted by importance, so the first one has the highest priority.
-    priorities, victims = _of_victims(run, level)
-    highest: Ints = np.where(victims, priorities, _LOWEST).max(axis=0)
-    return highest
-
-
-def _sum_of_priorities(run: DryRunRows, level: Ints) -> Ints:
-    priorities, victims = _of_victims(run, level)
-    total: Ints = np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0)
-    return total
-
-
-def _count(run: DryRunRows, level: Ints) -> Ints:
-    count: Ints = np.count_nonzero(run.victims[:, level], axis=0)
-    return count
-
-
-def _latest_start(run: DryRunRows, level: Ints) -> Ints:
-    priorities, victims = _of_victims(run, level)
-    top = np.where(victims, priorities, _LOWEST).max(axis=0)
-    starts = run.candidates.channel(START_TIME)[:, level]
-    earliest: Ints = np.where(victims & (priorities == top), starts, _HIGHEST).min(axis=0)
-    return -earliest
-
-
-def _of_victims(run: DryRunRows, level: Ints) -> tuple[Ints, Bools]:
-    priorities = run.candidates.channel(PRIORITY)
-    if len(level) == len(run.candidates):
-        return priorities, run.victims
-    return priorities[:, level], run.victims[:, level]
-
-
-_KEYS: Mapping[str, Callable[[DryRunRows, Ints], Ints]] = dict(
-    zip(
-        CANDIDATE_CRITERIA,
-        (_violations, _first_priority, _sum_of_priorities, _count, _latest_start),
-        strict=True,
+    ``allowed`` is what each budget allows.
+    """
+    if not limits:
+        return run
+    candidates, every = RankedCandidates(run, {}), np.arange(len(run.candidates))
+    refused = np.zeros(len(every), np.bool_)
+    strict = run.candidates.columns.strict_budgets
+    for limit in limits:
+        if strict is not None and limit.name == STRICT_BUDGETS:
+            keys = exceeded_budgets(run.candidates, run.victims, allowed, strict)
+        else:
+            keys = candidates.keys_by(run, limit.criterion, every)
+        above = (keys > limit.at_most) & ~refused
+        refused |= above
+        rows = np.zeros(len(run.statuses.codes), np.bool_)
+        rows[run.places[above]] = True
+        run.statuses.refuse(rows, limit.rejection)
+    kept = np.flatnonzero(~refused)
+    return replace(
+        run,
+        candidates=run.candidates.select(kept),
+        places=run.places[kept],
+        potential=run.potential[:, kept],
+        victims=run.victims[:, kept],
+        violations=run.violations[kept],
     )
-)
-"""The criteria of :data:`policies.preemption.policy.CANDIDATE_CRITERIA`, in order, on columns."""

@@ -8,14 +8,18 @@ are too many, the rows are processed in several groups.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from policies.kubernetes.releases import PdbViolationCount, Release
+from policies.preemption.columns import ClusterColumns
+from policies.preemption.columns.cluster_columns import DEPARTING, READY
+from policies.preemption.columns.disruption_budgets import DisruptionBudgetColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
-from policies.preemption.columns.pod_block import CLASS
+from policies.preemption.columns.pod_block import CLASS, FLAGS
 from policies.preemption.vectorized.row_view import RowView
 
 MAX_COUNTERS = 2**21
@@ -35,16 +39,19 @@ class CoveredPods:
 
 
 def pdb_violations(
-    view: RowView, potential: Bools, release: Release, counters: int = MAX_COUNTERS
+    view: RowView, potential: Bools, allowed: Ints, release: Release, counters: int = MAX_COUNTERS
 ) -> Bools:
-    """Return which of the ``potential`` victims are PDB violations; both are (depth, rows)."""
+    """Return which of the ``potential`` victims are PDB violations; both are (depth, rows).
+
+    ``allowed`` is what each budget allows.
+    """
     violations = np.zeros(potential.shape, np.bool_)
-    covered = _covered_pods(view, potential)
-    rows_at_once = max(counters // max(len(view.columns.budgets.allowed), 1), 1)
+    covered = _covered_pods(view, potential, view.columns.budgets)
+    rows_at_once = max(counters // max(len(allowed), 1), 1)
     if len(covered.rows):
         for first in range(0, len(view), rows_at_once):
             group = slice(first, first + rows_at_once)
-            _count_group(covered, violations, group, view.columns.budgets.allowed, release)
+            _count_group(covered, violations, group, allowed, release)
     return violations
 
 
@@ -71,19 +78,55 @@ def _count_group(
             violating[rows_counted[counts[counters] > allowed[budget]]] = True
 
 
-def _covered_pods(view: RowView, potential: Bools) -> CoveredPods:
-    covering, classes = view.columns.budgets.covering, view.channel(CLASS)
+def strictly_allowed(columns: ClusterColumns, strict: DisruptionBudgetColumns) -> Ints:
+    """Return what each budget allows; see :func:`with_strict_budgets`."""
+    block = columns.pod_block.used()
+    healthy = block[FLAGS] & (READY | DEPARTING) == READY
+    of_class = np.bincount(block[CLASS][healthy], minlength=1)
+    of_budget = np.zeros(len(strict.allowed), np.int64)
+    for budgets in strict.covering[:, : len(of_class)]:
+        covered = budgets >= 0
+        np.add.at(of_budget, budgets[covered], of_class[: len(budgets)][covered])
+    spare = of_budget - strict.desired_healthy
+    allowed: Ints = np.maximum(np.minimum(strict.allowed, spare), 0)
+    return allowed
+
+
+def exceeded_budgets(
+    view: RowView, victims: Bools, allowed: Ints, strict: DisruptionBudgetColumns
+) -> Ints:
+    """Return for each row how many budgets have more of its ``victims`` than they allow."""
+    covered = _covered_pods(view, victims, strict)
+    counted = covered.budgets >= 0
+    pairs = (covered.rows * len(allowed) + covered.budgets)[counted]
+    distinct, counts = np.unique(pairs, return_counts=True)
+    exceeded = np.zeros(len(view), np.int64)
+    if len(distinct):
+        rows, budgets = np.divmod(distinct, len(allowed))
+        np.add.at(exceeded, rows[counts > allowed[budgets]], 1)
+    return exceeded
+
+
+def _covered_pods(
+    view: RowView, potential: Bools, budget_columns: DisruptionBudgetColumns
+) -> CoveredPods:
+    covering, classes = budget_columns.covering, view.channel(CLASS)
     covered = (covering[0] >= 0).take(classes)
     covered &= potential
     depths, rows = np.nonzero(covered)
     budgets = covering[:, classes[depths, rows]].astype(np.int64)
-    _skip_disrupted(budgets, view, depths, rows)
+    _skip_disrupted(budgets, view, budget_columns.disrupted, depths, rows)
     return CoveredPods(depths, rows, budgets)
 
 
-def _skip_disrupted(budgets: Ints, view: RowView, depths: Ints, rows: Ints) -> None:
+def _skip_disrupted(
+    budgets: Ints,
+    view: RowView,
+    disrupted: Mapping[int, frozenset[str]],
+    depths: Ints,
+    rows: Ints,
+) -> None:
     """Remove the pods from ``budgets`` whose eviction a budget has already counted."""
-    disrupted = view.columns.budgets.disrupted
     if not disrupted:
         return
     ranks, entries = np.nonzero(np.isin(budgets, list(disrupted)))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from policies.preemption.columns.cluster_columns import PROTECTED
 from policies.preemption.columns.encoded_column import Bools, Ints
-from policies.preemption.columns.pod_block import FLAGS, PRIORITY
+from policies.preemption.columns.pod_block import PRIORITY
+from policies.preemption.columns.policy_columns import PROTECTED_UNTIL
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.vectorized.disruption_budgets import pdb_violations
 from policies.preemption.vectorized.framework import Constraint, ConstraintState, FilterInput
@@ -42,15 +42,26 @@ class DryRunRows:
     violations: Ints
 
 
+@dataclass(frozen=True)
+class PolicyInput:
+    """What a dry run reads of the policy: the time, the gap, and what each budget allows."""
+
+    now_ns: int
+    priority_gap: int
+    allowed: Ints
+
+
 def dry_run(
     filter_input: FilterInput,
     constraints: Sequence[Constraint],
     view: RowView,
+    policy: PolicyInput,
     rejections: Rejections,
 ) -> DryRunRows:
     """Find the victims on each row of ``view``, or why preemption cannot help there."""
-    potential = view.channel(PRIORITY) < filter_input.pod.priority
-    potential &= view.channel(FLAGS) & PROTECTED == 0
+    potential = view.channel(PRIORITY) <= filter_input.pod.priority - policy.priority_gap
+    if view.columns.policy.is_read:
+        potential &= view.policy_channel(PROTECTED_UNTIL) <= policy.now_ns
     statuses = RowStatuses(rejections, len(view))
     statuses.refuse(~any_by_row(potential), _NO_VICTIMS)
     emptied = replace(view, removed=potential)
@@ -58,7 +69,7 @@ def dry_run(
         constraint.evaluate(emptied, statuses)
     places = np.flatnonzero(statuses.fits)
     fitting = emptied.select(places)
-    violations, victims = _reprieve_all(filter_input, constraints, fitting)
+    violations, victims = _reprieve_all(filter_input, constraints, fitting, policy.allowed)
     needed = any_by_row(victims)
     if not needed.all():
         statuses.set_no_victim_needed(places[~needed])
@@ -76,11 +87,11 @@ def dry_run(
 
 
 def _reprieve_all(
-    filter_input: FilterInput, constraints: Sequence[Constraint], view: RowView
+    filter_input: FilterInput, constraints: Sequence[Constraint], view: RowView, allowed: Ints
 ) -> tuple[Bools, Bools]:
     """Reprieve the pods that the rows can keep; return the PDB violations and the victims."""
     potential = view.removed_marks
-    violations = pdb_violations(view, potential, filter_input.release)
+    violations = pdb_violations(view, potential, allowed, filter_input.release)
     states = [s for s in (each.state(view) for each in constraints) if s is not None]
     victims = potential.copy()
     for group in (violations, potential & ~violations):

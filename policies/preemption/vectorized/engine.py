@@ -152,6 +152,7 @@ class VectorizedEngine:
         reason = ineligibility(pod, evaluation.units, status)
         reason = reason or ending_error(count_reasons(filtered.codes, evaluation.rejections))
         reason = reason or evaluation.waits_for_devices(filtered.decision.rejected)
+        reason = reason or self.rules.policy.refusal(pod, evaluation.snapshot)
         if reason is not None:
             return self._ineligible(evaluation, filtered, reason)
         rows = _potential(evaluation, filtered, potential)
@@ -249,8 +250,7 @@ class VectorizedEngine:
     def _decision(
         self, evaluation: PodEvaluation, filtered: FilteredRows, result: DryRunResult
     ) -> PreemptionDecision:
-        order = self.rules.policy.candidates
-        best = result.best
+        order, best = result.order, result.best
         names = tuple(self._columns.names)
         rejected = RejectionsByNode(
             names, _rejection_codes(evaluation, filtered, result), evaluation.rejections

@@ -7,14 +7,15 @@ pods, is a *reference row*: the reference engine's own functions evaluate it, on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from policies.kubernetes.criteria import Order
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
-from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import is_regular
 from policies.preemption.decision import Candidate
 from policies.preemption.disruption_budgets import BudgetCoverage
@@ -42,6 +43,7 @@ from policies.preemption.filtering import (
     run_pre_filters,
 )
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.preemption.guards.candidate_limit import within
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, in_time
 from policies.preemption.vectorized import (
@@ -52,8 +54,9 @@ from policies.preemption.vectorized import (
     static_node_filters,
     volume_filters,
 )
-from policies.preemption.vectorized.candidate_selection import RankedCandidates
-from policies.preemption.vectorized.dry_run import dry_run
+from policies.preemption.vectorized.candidate_selection import RankedCandidates, within_limits
+from policies.preemption.vectorized.disruption_budgets import strictly_allowed
+from policies.preemption.vectorized.dry_run import PolicyInput, dry_run
 from policies.preemption.vectorized.framework import (
     Constraint,
     CountedConstraint,
@@ -62,6 +65,7 @@ from policies.preemption.vectorized.framework import (
 )
 from policies.preemption.vectorized.row_view import RowView, rows_where
 from policies.preemption.vectorized.status import Codes, Rejections, RowStatuses
+from policies.preemption.vectorized.victim_keys import group_totals
 from policies.preemption.victim_selection import select_victims, waits_for_devices
 from policies.preemption.victim_units import VictimUnits, victim_units
 
@@ -84,12 +88,14 @@ class PreparedFilter:
 class DryRunResult:
     """The result of a dry run, by row of the columns: status codes (0: none), and candidates.
 
-    ``best`` are the best two of these, or as many as there are; ``untried`` rows were left out.
+    ``best`` are the best two of these by ``order``, or as many as there are; ``untried`` rows were
+    left out.
     """
 
     codes: Codes
     candidates: RankedCandidates
     best: Sequence[Candidate]
+    order: Order[Candidate]
     found: Bools
     untried: int
 
@@ -146,7 +152,12 @@ class PodEvaluation:
         When ``has_time_left`` returns false, no more reference rows are evaluated.
         """
         view = self.filter_input.view(rows_where(rows & ~self._rows_by_hand))
-        run = dry_run(self.filter_input, self.constraints, view, self.rejections)
+        policy, allowed = self.rules.policy, self._allowed
+        reading = PolicyInput(self.snapshot.now_ns, policy.priority_gap, allowed)
+        run = dry_run(self.filter_input, self.constraints, view, reading, self.rejections)
+        totals = group_totals(view.columns.policy, self.snapshot.now_ns)
+        limits = policy.limits(self.snapshot, totals)
+        run = within_limits(run, limits, allowed)
         statuses = RowStatuses(self.rejections, len(rows))
         statuses.codes[view.rows] = run.statuses.codes
         found = np.zeros(len(rows), np.bool_)
@@ -160,14 +171,17 @@ class PodEvaluation:
             evaluated += 1
             outcome = self._select_victims(row)
             if isinstance(outcome, Candidate):
+                outcome = within(outcome, limits)
+            if isinstance(outcome, Candidate):
                 others[outcome.node] = outcome
                 found[row] = True
             else:
                 statuses.set_status(row, outcome)
         candidates = RankedCandidates(run, others)
-        best = candidates.best(run, self.rules.policy.candidates)
+        order = policy.order_of_candidates(self.snapshot, totals)
+        best = candidates.best(run, order)
         untried = len(reference_rows) - evaluated
-        return DryRunResult(statuses.codes, candidates, best, found, untried)
+        return DryRunResult(statuses.codes, candidates, best, order, found, untried)
 
     def _select_victims(self, row: int) -> Candidate | Rejection:
         return select_victims(
@@ -177,7 +191,7 @@ class PodEvaluation:
     @cached_property
     def units(self) -> VictimUnits:
         """The units that the pod may evict."""
-        return victim_units(self.filter_input.snapshot, self.rules.release)
+        return victim_units(self.snapshot, self.rules.release)
 
     @cached_property
     def _rows_by_hand(self) -> Bools:
@@ -225,7 +239,25 @@ class PodEvaluation:
 
     @cached_property
     def _coverage(self) -> BudgetCoverage:
-        return BudgetCoverage(self.filter_input.snapshot.budgets, self.rules.release)
+        return BudgetCoverage(self.snapshot.budgets, self.rules.release)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        """The snapshot as the policy reads it; see :meth:`Policy.view_of`."""
+        snapshot = self.filter_input.snapshot
+        if not self.rules.policy.strict_budgets:
+            return snapshot
+        pairs = zip(snapshot.budgets, self._allowed.tolist(), strict=True)
+        return replace(
+            snapshot, budgets=tuple(replace(each, allowed=allowed) for each, allowed in pairs)
+        )
+
+    @cached_property
+    def _allowed(self) -> Ints:
+        """What each budget allows."""
+        columns = self.filter_input.columns
+        strict = columns.strict_budgets
+        return columns.budgets.allowed if strict is None else strictly_allowed(columns, strict)
 
 
 def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEvaluation | None:

@@ -72,6 +72,11 @@ class RowView:
             self._channels[channel] = known
         return known
 
+    def policy_channel(self, channel: int) -> Ints:
+        """Return the values of one channel of the policy's columns, (depth, rows)."""
+        found: Ints = self.columns.policy.block.used()[channel][:, self.rows]
+        return found
+
     def requested(self, place: int) -> Ints:
         """Return the sum of the requests of each row for the resource at ``place``."""
         requested = self.of_nodes(self.columns.nodes.requested[place])

@@ -19,11 +19,10 @@ from extender.terminal.tables import filter_table, preempt_table, scale_down_tab
 from policies import decide_filter
 from policies.kubernetes.snapshot import Snapshot
 from policies.kubernetes.storage import StorageKind
+from policies.preemption.guards.victim_guard import protected_pods
 from policies.preemption.policy import (
-    DEFAULT_CANDIDATE_ORDER,
     DEFAULT_RULES,
     Policy,
-    ProtectedPods,
     SchedulerRules,
 )
 from policies.replicaset import decide_scale_down
@@ -161,7 +160,7 @@ def test_unevaluated_filters_are_named() -> None:
     decision = explain_preempt(claiming, moment, DEFAULT_RULES, None)
     assert preempt_document(decision)["unjudged"] == ["VolumeBinding"]
     assert "not evaluated, so the result may be too optimistic" in rendered(
-        preempt_table(decision, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
+        preempt_table(decision, TableRows.LIMITED)
     )
 
 
@@ -180,9 +179,7 @@ def test_the_device_request_that_fails_is_named() -> None:
     assert document["rejected"]["node-1"] == {"reason": reason, "resolvable": False, "detail": WHY}
     assert f"1 {reason}." in document["message"]
     assert f"  node-1: {reason} ({WHY}) (eviction cannot help)" in explanation.decision.describe()
-    assert "claim default/wanted" in rendered(
-        preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
-    )
+    assert "claim default/wanted" in rendered(preempt_table(explanation, TableRows.LIMITED))
 
 
 def test_nodes_that_pass_without_being_evaluated_are_listed() -> None:
@@ -198,7 +195,7 @@ def test_nodes_that_pass_without_being_evaluated_are_listed() -> None:
 
 def test_a_preempt_table_ranks_candidates_and_groups_rejections() -> None:
     explanation = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
-    text = rendered(preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED))
+    text = rendered(preempt_table(explanation, TableRows.LIMITED))
     lines = text.splitlines()
     assert lines[0] == "default/vip preempts pods on node-2, decided by fewest PDB violations"
     chosen = next(line for line in lines if line.startswith("→"))
@@ -212,19 +209,19 @@ def test_a_preempt_table_says_where_eviction_was_tried() -> None:
     refused = explain_preempt(pod("vip", cpu="9", priority=10), CLUSTER, DEFAULT_RULES, None)
     asked = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, ["node-1"])
     for explanation, eviction in ((refused, "cannot help"), (asked, "may help")):
-        table = preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
+        table = preempt_table(explanation, TableRows.LIMITED)
         assert eviction in rendered(table)
 
 
 def test_protected_pods_are_named_with_their_rule() -> None:
-    spare_web = ProtectedPods("reports", lambda each: each.name == "web")
-    rules = SchedulerRules(policy=Policy("p", protected_pods=(spare_web,)))
+    spare_web = protected_pods("reports", lambda each: each.name == "web")
+    rules = SchedulerRules(policy=Policy("p", victim_guards=(spare_web,)))
     explanation = explain_preempt(VIP, CLUSTER, rules, None)
     web = {"namespace": "default", "name": "web", "uid": "web", "priority": 5}
     assert preempt_document(explanation).get("protected") == [
         {**web, "node": "node-1", "because": "protected by reports"}
     ]
-    text = rendered(preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED))
+    text = rendered(preempt_table(explanation, TableRows.LIMITED))
     assert "protected by reports: default/web on node-1" in text.splitlines()
     assert "does not help" in text
 
@@ -245,10 +242,8 @@ def test_long_lists_are_shortened() -> None:
         *(pod(f"pod-{index}", on=f"node-{index}", cpu="2") for index in range(9)),
     )
     explanation = explain_preempt(VIP, many, DEFAULT_RULES, None)
-    assert "and 4 more" in rendered(
-        preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.LIMITED)
-    )
-    wide = rendered(preempt_table(explanation, DEFAULT_CANDIDATE_ORDER, TableRows.ALL))
+    assert "and 4 more" in rendered(preempt_table(explanation, TableRows.LIMITED))
+    wide = rendered(preempt_table(explanation, TableRows.ALL))
     assert "and 4 more" not in wide
     assert all(candidate in wide for candidate in explanation.decision.candidates)
     assert "and 3 more" in rendered(filter_table(decide_filter(VIP, many), TableRows.LIMITED))

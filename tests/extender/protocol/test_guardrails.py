@@ -11,7 +11,8 @@ from extender.protocol.preempt_verb import guardrail_violation
 from policies.kubernetes.releases import NEWEST, RELEASES, Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import VictimSet
-from policies.preemption.policy import KUBE_SCHEDULER, Policy, ProtectedPods, SchedulerRules
+from policies.preemption.guards.victim_guard import protected_pods
+from policies.preemption.policy import KUBE_SCHEDULER, Policy, SchedulerRules
 from policies.preemption.victim_units import victim_units
 from tests.builders import holding, node, pod, pod_group, snapshot
 
@@ -23,7 +24,7 @@ HIGHER = pod("higher", on="node-1", priority=11)
 FAR = pod("far", on="node-2", priority=1)
 CLUSTER = snapshot(node("node-1"), node("node-2"), LOW, MIDDLE, EQUAL, HIGHER, FAR)
 GUARDED = Policy(
-    "careful", protected_pods=(ProtectedPods("no lows", lambda each: each.name == "low"),)
+    "careful", victim_guards=(protected_pods("no lows", lambda each: each.name == "low"),)
 )
 
 

@@ -18,7 +18,8 @@ from extender.protocol.request_size import at_once
 from extender.protocol.verb_context import CallContext, Search
 from policies.kubernetes.releases import RELEASES
 from policies.kubernetes.snapshot import Snapshot
-from policies.preemption.policy import Policy, ProtectedPods, SchedulerRules
+from policies.preemption.guards.victim_guard import protected_pods
+from policies.preemption.policy import Policy, SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import budget, encoded, node, node_json, pod, pod_json
@@ -74,7 +75,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 def _policy(guarded: frozenset[str]) -> Policy:
     return Policy(
-        "drawn", protected_pods=(ProtectedPods("drawn", lambda each: each.name in guarded),)
+        "drawn", victim_guards=(protected_pods("drawn", lambda each: each.name in guarded),)
     )
 
 
@@ -150,7 +151,7 @@ def test_a_preempt_answer_can_be_carried_out(question: tuple[PreemptArgs, CallCo
         present = {each.uid: each for each in state.pods}
         chosen = [present[uid] for uid in victims.uids]
         assert all(each.priority < args.pod.priority for each in chosen)
-        assert not any(situation.rules.policy.protection_of(each) for each in chosen)
+        assert not any(situation.rules.policy.protection_of(each, 0) for each in chosen)
         priorities = [each.priority for each in chosen]
         assert priorities == sorted(priorities, reverse=True)
 

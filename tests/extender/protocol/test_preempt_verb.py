@@ -14,7 +14,8 @@ from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.releases import RELEASES
 from policies.kubernetes.snapshot import Node, Pod, Snapshot
 from policies.kubernetes.storage import StorageKind
-from policies.preemption.policy import DEFAULT_RULES, Policy, ProtectedPods, SchedulerRules
+from policies.preemption.guards.victim_guard import protected_pods
+from policies.preemption.policy import DEFAULT_RULES, Policy, SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import (
     LATE,
@@ -235,8 +236,8 @@ class TestDeferred:
         assert ask(body, full_cluster()).answer.body == NOTHING
 
     def test_protected_pods_are_not_taken_from_offers(self) -> None:
-        guard = ProtectedPods("web stays", lambda each: each.name == "web")
-        rules = replace(DEFAULT_RULES, policy=Policy("careful", protected_pods=(guard,)))
+        guard = protected_pods("web stays", lambda each: each.name == "web")
+        rules = replace(DEFAULT_RULES, policy=Policy("careful", victim_guards=(guard,)))
         body = preempt_body(CLAIMING, node_1=["web"])
         outcome = ask(body, full_cluster(), rules=rules)
         assert outcome.answer.body == NOTHING

@@ -36,13 +36,12 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter, FilterSettings, configured_filters
+from policies.preemption.guards.victim_guard import protected_pods
 from policies.preemption.policy import (
     CANDIDATE_CRITERIA,
     KUBE_SCHEDULER,
     POD_CRITERIA,
     Policy,
-    ProtectedPods,
-    candidate_order,
     pod_order,
 )
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
@@ -142,11 +141,11 @@ def policies(draw: st.DrawFn) -> Policy:
     )
     pods = st.sampled_from([*POD_CRITERIA.values(), youngest])
     candidates = st.sampled_from([*CANDIDATE_CRITERIA.values(), longest])
-    guard = ProtectedPods("web pods", lambda pod: pod.labels.get("app") == "web")
+    guard = protected_pods("web pods", lambda pod: pod.labels.get("app") == "web")
     return Policy(
         "drawn",
         pod_order(tuple(draw(st.lists(pods, unique_by=id)))),
-        candidate_order(tuple(draw(st.lists(candidates, unique_by=id)))),
+        tuple(draw(st.lists(candidates, unique_by=id))),
         draw(st.sampled_from([(), (guard,)])),
     )
 

@@ -20,7 +20,8 @@ from policies.preemption.filtering.status import (
     refused,
     unresolvable,
 )
-from policies.preemption.policy import Policy, ProtectedPods, SchedulerRules
+from policies.preemption.guards.victim_guard import protected_pods
+from policies.preemption.policy import Policy, SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, preempt
 from tests.builders import LATE, MEASURED, budget, claim, late_claim, node, pod, snapshot
 from tests.builders.storage import build_storage
@@ -198,7 +199,7 @@ def test_a_decision_names_the_filters_that_were_not_evaluated() -> None:
 
 def test_protected_pods_are_neither_victims_nor_reprieved() -> None:
     careful = Policy(
-        "careful", protected_pods=(ProtectedPods("web pods", lambda each: each.labels == WEB),)
+        "careful", victim_guards=(protected_pods("web pods", lambda each: each.labels == WEB),)
     )
     cluster = snapshot(
         node("node-1", cpu="2"),

@@ -7,7 +7,8 @@ import pytest
 from policies import SchedulerRules, Snapshot, decide_preemption
 from policies.kubernetes.releases import release
 from policies.preemption.explanation import PreemptionExplanation, explain_decision
-from policies.preemption.policy import Policy, ProtectedPods
+from policies.preemption.guards.victim_guard import protected_pods
+from policies.preemption.policy import Policy
 from tests.builders import budget, node, pod, snapshot
 
 VIP = pod("vip", cpu="2", priority=10)
@@ -58,12 +59,12 @@ def test_protected_pods_are_those_of_lower_priority_where_victims_were_searched(
         node("small", cpu="1"),
         pod("idle", on="small", cpu="0", priority=1, labels={"keep": ""}),
     )
-    keep = ProtectedPods("keep", lambda each: "keep" in each.labels)
-    rules = SchedulerRules(policy=Policy("keeping", protected_pods=(keep,)))
+    keep = protected_pods("keep", lambda each: "keep" in each.labels)
+    rules = SchedulerRules(policy=Policy("keeping", victim_guards=(keep,)))
     explanation = explained(cluster, rules)
-    assert [(each.pod.name, each.rule) for each in explanation.protected] == [
-        ("kept", "keep"),
-        ("held", "keep"),
+    assert [(each.pod.name, each.because) for each in explanation.protected] == [
+        ("kept", "protected by keep"),
+        ("held", "protected by keep"),
     ]
     assert explanation.tried == {"full", "mixed"}
 

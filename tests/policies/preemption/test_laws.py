@@ -32,11 +32,11 @@ from policies.preemption.decision import Candidate, PreemptionDecision
 from policies.preemption.disruption_budgets import BudgetCoverage, split_by_pdb_violation
 from policies.preemption.filtering import IN_TREE, run_pre_filters
 from policies.preemption.filtering.status import Code
+from policies.preemption.guards.victim_guard import UNPROTECTED, protected_pods
 from policies.preemption.policy import (
     DEFAULT_CANDIDATE_ORDER,
     DEFAULT_VICTIM_ORDER,
     KUBE_SCHEDULER,
-    ProtectedPods,
     SchedulerRules,
 )
 from policies.preemption.reference_engine import filter_nodes, preempt
@@ -234,11 +234,11 @@ def test_a_node_that_fits_is_never_a_candidate(cluster: Cluster) -> None:
 
 @given(any_clusters)
 def test_a_protected_pod_is_never_a_victim(cluster: Cluster) -> None:
-    guard = ProtectedPods("web pods", lambda each: each.labels.get("app") == "web")
-    careful = replace(KUBE_SCHEDULER, protected_pods=(guard,))
+    guard = protected_pods("web pods", lambda each: each.labels.get("app") == "web")
+    careful = replace(KUBE_SCHEDULER, victim_guards=(guard,))
     decision = preempt(cluster.preemptor, cluster.snapshot, SchedulerRules(policy=careful))
     for candidate in decision.candidates.values():
-        assert not any(map(guard.protects, candidate.victims.pods))
+        assert all(guard.until_ns(pod) == UNPROTECTED for pod in candidate.victims.pods)
 
 
 @given(any_clusters)

@@ -19,6 +19,7 @@ from policies.preemption.decision import Candidate
 from policies.preemption.disruption_budgets import BudgetCoverage, count_pdb_violations
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Rejection
+from policies.preemption.guards.victim_guard import protected_pods
 from policies.preemption.pod_group_preemption import (
     PodGroupPreemptor,
     is_preemption_ongoing,
@@ -28,7 +29,6 @@ from policies.preemption.pod_group_preemption import (
 from policies.preemption.policy import (
     DEFAULT_VICTIM_ORDER,
     KUBE_SCHEDULER,
-    ProtectedPods,
     unit_order,
 )
 from policies.preemption.reference_engine import preempt
@@ -103,8 +103,8 @@ def uids(pods: list[Pod]) -> list[str]:
 def test_the_candidates_of_an_ordinary_pod(case: Case) -> None:
     release, expect = release_of(case), case["expect"]
     snapshot = snapshot_of(case)
-    guarded = ProtectedPods("guarded", lambda pod: pod.uid in case["guarded"])
-    policy = replace(KUBE_SCHEDULER, protected_pods=(guarded,))
+    guarded = protected_pods("guarded", lambda pod: pod.uid in case["guarded"])
+    policy = replace(KUBE_SCHEDULER, victim_guards=(guarded,))
     rules = SchedulerRules(release, filters_named(case["filters"]), policy)
     pod = decode_pod(encoded(case["preemptor"]), release)
     decision = preempt(pod, snapshot, rules, potential=list(snapshot.nodes))

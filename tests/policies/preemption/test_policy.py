@@ -6,6 +6,7 @@ import pytest
 
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import Candidate, VictimSet
+from policies.preemption.guards.victim_guard import protected_pods
 from policies.preemption.policy import (
     CANDIDATE_CRITERIA,
     DEFAULT_CANDIDATE_ORDER,
@@ -14,7 +15,6 @@ from policies.preemption.policy import (
     POD_CRITERIA,
     POLICIES,
     Policy,
-    ProtectedPods,
     candidate_order,
 )
 from tests.builders import pod
@@ -140,16 +140,16 @@ def test_every_key_fits_int64() -> None:
 
 def test_the_default_is_kube_schedulers_policy_and_protects_no_pods() -> None:
     assert POLICIES == {"kube-scheduler": KUBE_SCHEDULER}
-    assert KUBE_SCHEDULER.protection_of(pod()) is None
+    assert KUBE_SCHEDULER.protection_of(pod(), 0) is None
 
 
 def test_the_first_guard_that_protects_a_pod_is_named() -> None:
-    system = ProtectedPods("system pods", lambda each: each.namespace == "kube-system")
-    old = ProtectedPods("old pods", lambda each: each.started_ns is not None)
-    policy = Policy("careful", protected_pods=(system, old))
-    assert policy.protection_of(pod(namespace="kube-system", started=1)) is system
-    assert policy.protection_of(pod(started=1)) is old
-    assert policy.protection_of(pod()) is None
+    system = protected_pods("system pods", lambda each: each.namespace == "kube-system")
+    old = protected_pods("old pods", lambda each: each.started_ns is not None)
+    policy = Policy("careful", victim_guards=(system, old))
+    assert policy.protection_of(pod(namespace="kube-system", started=1), 0) is system
+    assert policy.protection_of(pod(started=1), 0) is old
+    assert policy.protection_of(pod(), 0) is None
 
 
 def test_a_policy_may_have_the_criteria_in_another_order() -> None:

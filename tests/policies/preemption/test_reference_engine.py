@@ -16,7 +16,7 @@ from policies.preemption.filtering.status import (
     refused,
     unresolvable,
 )
-from policies.preemption.policy import CANDIDATE_CRITERIA, Policy, SchedulerRules, candidate_order
+from policies.preemption.policy import CANDIDATE_CRITERIA, Policy, SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, post_filter, preempt
 from tests.builders import (
     LATE,
@@ -159,9 +159,7 @@ def test_the_criterion_that_is_named_separates_the_winner_from_its_closest_rival
 def test_a_policy_sets_the_order_of_candidates() -> None:
     latest_first = Policy(
         "spare the long-running",
-        candidates=candidate_order(
-            (CANDIDATE_CRITERIA["latest start of the most important victims"],)
-        ),
+        candidates=(CANDIDATE_CRITERIA["latest start of the most important victims"],),
     )
     cluster = cluster_of(full("a", priority=1, started=5), full("b", priority=9, started=9))
     assert preempt(PREEMPTOR, cluster).chosen == preempt(PREEMPTOR, cluster).candidates["a"]

@@ -14,7 +14,8 @@ from policies.preemption.decision import Candidate
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.filtering import IN_TREE, run_pre_filters
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
-from policies.preemption.policy import KUBE_SCHEDULER, Policy, ProtectedPods, pod_order
+from policies.preemption.guards.victim_guard import protected_pods
+from policies.preemption.policy import KUBE_SCHEDULER, Policy, pod_order
 from policies.preemption.victim_selection import select_victims
 from policies.preemption.victim_units import victim_units
 from tests.builders import budget, holding, node, pod
@@ -251,7 +252,7 @@ def test_the_budget_is_counted_anew_on_every_node() -> None:
 
 def test_a_protected_pod_is_no_potential_victim() -> None:
     careful = Policy(
-        "careful", protected_pods=(ProtectedPods("web pods", lambda each: each.labels == WEB),)
+        "careful", victim_guards=(protected_pods("web pods", lambda each: each.labels == WEB),)
     )
     state = holding(FOUR_CORES, pod("web", cpu="2", labels=WEB), pod("job", cpu="2"))
     assert victims(state, pod(cpu="2", priority=1), policy=careful) == ["job"]

@@ -17,7 +17,7 @@ from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import DisruptionBudget, Node, NodeState, Pod, Resources, Snapshot
 from policies.kubernetes.storage import ClaimVolume, PodStorage
 from policies.preemption.columns import ClusterColumns
-from policies.preemption.columns.cluster_columns import DEPARTING, PROTECTED, TERMINATING
+from policies.preemption.columns.cluster_columns import DEPARTING, READY, TERMINATING
 from policies.preemption.columns.pod_block import (
     CLASS,
     EMPTY_PRIORITY,
@@ -28,15 +28,16 @@ from policies.preemption.columns.pod_block import (
     TRAITS,
     Block,
 )
+from policies.preemption.columns.policy_columns import PROTECTED_UNTIL
+from policies.preemption.guards.victim_guard import ALWAYS, UNPROTECTED, min_runtime
 from policies.preemption.policy import (
     KUBE_SCHEDULER,
     POD_CRITERIA,
     Policy,
-    ProtectedPods,
     pod_order,
     start_time,
 )
-from tests.builders import budget, holding, node, pod, snapshot
+from tests.builders import SECOND, budget, holding, node, pod, snapshot
 from tests.properties.strategies import TOPOLOGIES, rich_budgets, rich_nodes, rich_residents
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
@@ -264,22 +265,33 @@ def test_pods_are_in_the_order_of_the_policy() -> None:
     assert columns.pods[0] == (first, second, third)
 
 
-def test_flags_mark_protected_terminating_and_preempted_pods() -> None:
-    guarded = replace(
-        KUBE_SCHEDULER, protected_pods=(ProtectedPods("p0", lambda each: each.name == "p0"),)
-    )
+def test_flags_mark_ready_terminating_and_preempted_pods() -> None:
     pods = [
         pod("p0", priority=3),
         pod("p1", priority=2, terminating=True),
         pod("p2", priority=1, assumed_victim=True),
-        pod("p3"),
+        pod("p3", ready=True),
     ]
-    columns = following(Snapshot({"n1": holding(node("n1"), *pods)}), policy=guarded)
+    columns = following(Snapshot({"n1": holding(node("n1"), *pods)}))
     assert columns.pod_block.used()[FLAGS, :, 0].tolist() == [
-        PROTECTED,
+        0,
         TERMINATING | DEPARTING,
         DEPARTING,
-        0,
+        READY,
+    ]
+
+
+def test_guards_protect_pods_until_a_time() -> None:
+    guard = min_runtime("young", lambda each: each.name != "any", 5 * SECOND)
+    pods = [pod("any", priority=3), pod("young", priority=2, started=7), pod("waits", priority=1)]
+    columns = following(
+        Snapshot({"n1": holding(node("n1"), *pods)}),
+        policy=replace(KUBE_SCHEDULER, victim_guards=(guard,)),
+    )
+    assert columns.policy.block.used()[PROTECTED_UNTIL, :, 0].tolist() == [
+        UNPROTECTED,
+        12 * SECOND,
+        ALWAYS,
     ]
 
 

@@ -156,7 +156,7 @@ def test_the_best_two_of_many_are_those_of_any_order(
     now: Snapshot, criteria: list[Criterion[Candidate]], count: int
 ) -> None:
     order = candidate_order(tuple(criteria[:count]))
-    rules = SchedulerRules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order))
+    rules = SchedulerRules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order.criteria))
     decided = VectorizedEngine(rules).preempt(PREEMPTOR, now)
     winner, *others = order.sort(decided.candidates.values())
     assert decided.chosen == winner
@@ -175,8 +175,8 @@ def test_pods_that_never_started_are_distinguished_from_the_earliest() -> None:
 
 def test_an_own_criterion_reads_the_candidates() -> None:
     last_name: Criterion[Candidate] = Criterion("last name", lambda each: -int(each.node[1:]))
-    order = candidate_order((last_name, *CANDIDATE_CRITERIA.values()))
-    rules = SchedulerRules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order))
+    criteria = (last_name, *CANDIDATE_CRITERIA.values())
+    rules = SchedulerRules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=criteria))
     decided = VectorizedEngine(rules).preempt(PREEMPTOR, WEB)
     assert decided.chosen is not None
     assert (decided.chosen.node, decided.decided_by) == ("n2", "last name")
@@ -185,7 +185,7 @@ def test_an_own_criterion_reads_the_candidates() -> None:
 
 def test_an_own_criterion_with_the_name_of_upstreams_is_used() -> None:
     impostor: Criterion[Candidate] = Criterion("fewest victims", lambda c: -int(c.node[1:]))
-    policy = replace(KUBE_SCHEDULER, candidates=candidate_order((impostor,)))
+    policy = replace(KUBE_SCHEDULER, candidates=(impostor,))
     decided = VectorizedEngine(SchedulerRules(NEWEST, policy=policy)).preempt(PREEMPTOR, WEB)
     assert decided.chosen is not None
     assert decided.chosen.node == "n2"

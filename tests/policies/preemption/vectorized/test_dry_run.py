@@ -54,6 +54,10 @@ def crowds(draw: st.DrawFn) -> Snapshot:
     return snapshot(*map(node, NAMES), *pods, *budgets)
 
 
+def violations_on(view: RowView, potential: Bools, release: Release, *counters: int) -> Bools:
+    return pdb_violations(view, potential, view.columns.budgets.allowed, release, *counters)
+
+
 def whole(now: Snapshot, release: Release) -> RowView:
     columns = ClusterColumns(KUBE_SCHEDULER, release)
     columns.follow(now)
@@ -100,10 +104,10 @@ def test_every_row_is_charged_as_the_reference_does(
     )
     everyone = everybody(view)[:, view.numbers]
     potential = everyone & ~np.array(spared, np.bool_).reshape(shape)
-    found = pdb_violations(view, potential, release)
+    found = violations_on(view, potential, release)
     assert broken(view, found) == by_reference(view, potential, now, release)
     for counters in (1, 2, 7, 13):
-        few = pdb_violations(view, potential, release, counters)
+        few = violations_on(view, potential, release, counters)
         assert few.tolist() == found.tolist()
 
 
@@ -129,7 +133,7 @@ def test_budgets_after_a_violation_are_charged_by_the_release(
     )
     view = whole(now, release)
     potential = everybody(view)
-    assert broken(view, pdb_violations(view, potential, release)) == expected
+    assert broken(view, violations_on(view, potential, release)) == expected
     assert by_reference(view, potential, now, release) == expected
 
 
@@ -143,7 +147,7 @@ def test_a_pod_whose_eviction_was_charged_already_is_not_charged_again() -> None
         budget("loose", match={"app": "web"}, allowed=5, disrupted=["breaks"]),
     )
     view = whole(now, SPARED)
-    assert broken(view, pdb_violations(view, everybody(view), SPARED)) == {"n0": {"breaks"}}
+    assert broken(view, violations_on(view, everybody(view), SPARED)) == {"n0": {"breaks"}}
 
 
 def test_each_row_has_its_own_counters() -> None:
@@ -154,7 +158,7 @@ def test_each_row_has_its_own_counters() -> None:
     )
     view = whole(now, SPARED)
     for counters in (1, 2, 3, 1000):
-        found = broken(view, pdb_violations(view, everybody(view), SPARED, counters))
+        found = broken(view, violations_on(view, everybody(view), SPARED, counters))
         assert found == {name: {f"{name}-1"} for name in NAMES}
 
 
@@ -166,4 +170,4 @@ def test_a_budget_may_allow_more_than_can_be_counted() -> None:
         budget("overdrawn", match={"tier": "front"}, allowed=-(2**70)),
     )
     view = whole(now, SPARED)
-    assert broken(view, pdb_violations(view, everybody(view), SPARED)) == {}
+    assert broken(view, violations_on(view, everybody(view), SPARED)) == {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from policies.preemption import engine_selection
+from policies import engine_selection
+from policies.engine_selection import build_engine
 from policies.preemption.engine import Engine
-from policies.preemption.engine_selection import build_engine
 from policies.preemption.policy import DEFAULT_RULES
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine

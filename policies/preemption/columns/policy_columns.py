@@ -1,0 +1,141 @@
+"""What a policy reads from each pod, as columns: guards, costs, and groups.
+
+The block has the same cells as that of the cluster's pods. Without a policy that reads more than
+kube-scheduler does, it does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.columns.pod_block import PodBlock
+from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
+from policies.preemption.costs.groupings import Grouping
+from policies.preemption.costs.pod_cost import NO_COST, Cost, PodCost
+from policies.preemption.policy import Policy
+
+PROTECTED_UNTIL: Final = 0
+"""The channel of the time until which guards protect a pod; an empty cell has the latest time."""
+
+_FIRST_COST: Final = 1
+_OF_COST: Final = 3
+"""Channels of a cost: fixed, rate, since."""
+
+
+class GroupNumbers:
+    """The keys of the groups of a grouping, each with a number as long as a pod is of the group."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
+        self._pods: dict[int, int] = {}
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """Return a number above that of each group."""
+        return len(self._keys) + len(self._free)
+
+    def acquire(self, key: str) -> int:
+        """Count one more pod of a group, and return its number."""
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._free.pop() if self._free else len(self._keys)
+            self._numbers[key], self._keys[number], self._pods[number] = number, key, 0
+        self._pods[number] += 1
+        return number
+
+    def number_of(self, key: str) -> int:
+        """Return the number of a group that has a pod."""
+        return self._numbers[key]
+
+    def release(self, number: int) -> None:
+        """Count one pod of a group less."""
+        self._pods[number] -= 1
+        if not self._pods[number]:
+            del self._pods[number], self._numbers[self._keys.pop(number)]
+            self._free.append(number)
+
+
+class PolicyColumns:
+    """``block`` is (channels, depth, width): PROTECTED_UNTIL, then costs, then groups."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        criteria = [*policy.candidates, *(each.criterion for each in policy.candidate_limits)]
+        costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
+        self._costs: Sequence[PodCost] = tuple(dict.fromkeys(costs))
+        self._groups: dict[Grouping, GroupNumbers] = {
+            each.grouping: GroupNumbers()
+            for each in criteria
+            if isinstance(each, CostCriterion | GroupCriterion) and each.grouping is not None
+        }
+        self.is_read = bool(policy.victim_guards or self._costs or self._groups)
+        channels = _FIRST_COST + _OF_COST * len(self._costs) + len(self._groups)
+        self.block = PodBlock(channels)
+
+    def cost_channel(self, cost: PodCost) -> int:
+        """Return the first channel of a cost."""
+        return _FIRST_COST + _OF_COST * self._costs.index(cost)
+
+    def group_channel(self, grouping: Grouping) -> int:
+        """Return the channel with the numbers of groups."""
+        return self._first_group() + list(self._groups).index(grouping)
+
+    def groups(self, grouping: Grouping) -> GroupNumbers:
+        """Return the numbers of the groups of a grouping."""
+        return self._groups[grouping]
+
+    def append_node(self) -> None:
+        """Add an empty node at the end."""
+        if self.is_read:
+            self.block.append_node()
+
+    def drop_node(self, node: int) -> None:
+        """Remove an empty node; the last one moves to its index."""
+        if self.is_read:
+            self.block.drop_node(node)
+
+    def fill(self, node: int, pods: Sequence[Pod]) -> None:
+        """Write the pods of an empty node in order."""
+        if self.is_read:
+            self.block.fill(node, [self._row(pod) for pod in pods])
+
+    def insert(self, node: int, place: int, pod: Pod) -> None:
+        """Insert a pod at ``place`` of a node."""
+        if self.is_read:
+            self.block.insert(node, place, self._row(pod))
+
+    def write(self, node: int, place: int, pod: Pod) -> None:
+        """Replace the pod at ``place`` of a node."""
+        if self.is_read:
+            self._release(node, place)
+            self.block.write(node, place, self._row(pod))
+
+    def remove(self, node: int, place: int) -> None:
+        """Remove the pod at ``place`` of a node."""
+        if self.is_read:
+            self._release(node, place)
+            self.block.remove(node, place)
+
+    def _row(self, pod: Pod) -> list[int]:
+        return [
+            self._policy.protected_until_ns(pod),
+            *chain.from_iterable(self._cost_cells(pod)),
+            *(numbers.acquire(each.key(pod)) for each, numbers in self._groups.items()),
+        ]
+
+    def _cost_cells(self, pod: Pod) -> Iterator[tuple[int, int, int]]:
+        for each in self._costs:
+            found = each.of(pod)
+            cost = found if isinstance(found, Cost) else NO_COST
+            yield cost.fixed, cost.rate, cost.since_ns
+
+    def _release(self, node: int, place: int) -> None:
+        for channel, numbers in enumerate(self._groups.values(), self._first_group()):
+            numbers.release(self.block.block.item(channel, place, node))
+
+    def _first_group(self) -> int:
+        return _FIRST_COST + _OF_COST * len(self._costs)

@@ -1,0 +1,87 @@
+"""The costs that a policy can name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from policies.kubernetes.integers import parse_integer
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.costs.pod_cost import NO_COST, Cost, PodCost, Unreadable, bounded_cost
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+MILLI: Final = 1000
+
+ParseTime = Callable[[str], int | None]
+"""Return nanoseconds since the epoch of an RFC 3339 time, or None for other texts."""
+
+
+def run_time() -> PodCost:
+    """Return the seconds for which a pod has run; it has none before the kubelet started it."""
+    return PodCost("run time", "seconds", lambda pod: _since_start(pod, rate=1))
+
+
+def lost_work(
+    weights: Mapping[str, int], checkpoint: str | None = None, parse_time: ParseTime | None = None
+) -> PodCost:
+    """Return the work that is lost with a pod: weighted resources times seconds.
+
+    ``weights`` are thousandths by resource, per core, GiB, or unit of an extended resource. Time
+    counts from the start of the pod, or from the time in the annotation ``checkpoint`` if that is
+    later.
+    """
+
+    def of(pod: Pod) -> Cost | Unreadable:
+        cost = _since_start(pod, rate=weighted_resources(pod, weights))
+        written = pod.annotations.get(checkpoint or "")
+        if written is None or parse_time is None:
+            return cost
+        saved_ns = parse_time(written)
+        if saved_ns is None:
+            return Unreadable(f"annotation {checkpoint}: {written!r} is no RFC 3339 time")
+        return Cost(cost.fixed, cost.rate, max(cost.since_ns, saved_ns))
+
+    keys = frozenset([checkpoint] if checkpoint else ())
+    return PodCost("lost work", "thousandths of a weighted unit times seconds", of, keys)
+
+
+def restarts() -> PodCost:
+    """Return the restarts of a pod below zero: a pod that restarts often is cheap."""
+    return PodCost("restarts", "restarts below zero", lambda pod: bounded_cost(-pod.restarts))
+
+
+def deletion_cost() -> PodCost:
+    """Return the deletion cost that the pod's annotation states, 0 without one.
+
+    Source: getDeletionCostFromPodAnnotations in pkg/controller/controller_utils.go, which counts
+    other texts as 0.
+    """
+
+    def of(pod: Pod) -> Cost | Unreadable:
+        written = pod.annotations.get(DELETION_COST)
+        if written is None:
+            return NO_COST
+        amount = parse_integer(written)
+        if amount is None:
+            return Unreadable(f"annotation {DELETION_COST}: {written!r} is no integer")
+        return bounded_cost(amount)
+
+    return PodCost("deletion cost", "deletion cost", of, frozenset([DELETION_COST]))
+
+
+def weighted_resources(pod: Pod, weights: Mapping[str, int]) -> int:
+    """Return the requests of a pod in thousandths of a weighted unit."""
+    requests = pod.requests
+    amounts = {
+        "cpu": requests.milli_cpu,
+        "memory": requests.memory * MILLI // 2**30,
+        "ephemeral-storage": requests.ephemeral_storage * MILLI // 2**30,
+    }
+    return sum(
+        amounts.get(name, requests.scalars.get(name, 0) * MILLI) * weight // MILLI
+        for name, weight in weights.items()
+    )
+
+
+def _since_start(pod: Pod, rate: int) -> Cost:
+    return NO_COST if pod.started_ns is None else bounded_cost(rate=rate, since_ns=pod.started_ns)

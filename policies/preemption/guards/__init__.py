@@ -1,0 +1,1 @@
+"""What a policy forbids: victims, candidates, and attempts to preempt."""

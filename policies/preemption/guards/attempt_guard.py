@@ -1,0 +1,27 @@
+"""Guards of attempts: when a pod may not preempt at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.guards.victim_guard import format_wait
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptGuard:
+    """Refuses an attempt; ``refusal`` returns why, or None for an attempt that is allowed."""
+
+    name: str
+    refusal: Callable[[Pod, Snapshot], str | None]
+
+
+def preemption_delay(delay_ns: int) -> AttemptGuard:
+    """Return a guard that lets a pod wait for ``delay_ns`` nanoseconds before it preempts."""
+
+    def refusal(pod: Pod, snapshot: Snapshot) -> str | None:
+        left = pod.waiting_since_ns + delay_ns - snapshot.now_ns
+        return f"it waits for another {format_wait(left)}" if left > 0 else None
+
+    return AttemptGuard("preemptionDelay", refusal)

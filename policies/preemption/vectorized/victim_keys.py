@@ -1,0 +1,157 @@
+"""The criteria of candidates on columns: the key of each row of a dry run at once.
+
+Twins of the criteria of :mod:`policies.preemption.policy` and
+:mod:`policies.preemption.costs.candidate_criteria`. Any other criterion has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from policies.kubernetes.criteria import Criterion
+from policies.preemption.columns.encoded_column import Bools, Ints
+from policies.preemption.columns.pod_block import PRIORITY, START_TIME
+from policies.preemption.columns.policy_columns import PolicyColumns
+from policies.preemption.costs.candidate_criteria import (
+    BoundCriterion,
+    GroupCriterion,
+    GroupTotals,
+)
+from policies.preemption.costs.groupings import Grouping
+from policies.preemption.costs.pod_cost import MAX_COST, SECOND_NS, PodCost
+from policies.preemption.decision import Candidate
+from policies.preemption.policy import CANDIDATE_CRITERIA, PRIORITY_SHIFT
+from policies.preemption.vectorized.dry_run import DryRunRows
+
+_HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
+
+
+def criterion_keys(run: DryRunRows, criterion: Criterion[Candidate], level: Ints) -> Ints | None:
+    """Return the keys of the candidates ``level`` of a dry run; None without a twin."""
+    if isinstance(criterion, BoundCriterion):
+        source = criterion.source
+        if isinstance(source, GroupCriterion):
+            return _count_groups(run, level, source.grouping)
+        if source.grouping is None:
+            return _sum_of_victims(run, level, source.cost, criterion.now_ns)
+        return _sum_of_groups(run, level, source.cost, source.grouping, criterion.now_ns)
+    known = _KEYS.get(criterion.name)
+    if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
+        return None
+    return known(run, level)
+
+
+def group_totals(columns: PolicyColumns, now_ns: int) -> GroupTotals:
+    """Return the totals of groups at a time; the columns must not change before they are read."""
+
+    def totals(cost: PodCost, grouping: Grouping) -> Callable[[str], int]:
+        numbers = columns.groups(grouping)
+        found: list[Ints] = []
+
+        def total(group: str) -> int:
+            if not found:
+                found.append(_totals(columns, cost, grouping, now_ns))
+            return int(found[0][numbers.number_of(group)])
+
+        return total
+
+    return totals
+
+
+def _count_groups(run: DryRunRows, level: Ints, grouping: Grouping) -> Ints:
+    _, first = _groups_of_victims(run, level, grouping)
+    count: Ints = np.count_nonzero(first, axis=0)
+    return count
+
+
+def _sum_of_victims(run: DryRunRows, level: Ints, cost: PodCost, now_ns: int) -> Ints:
+    channel = run.candidates.columns.policy.cost_channel(cost)
+    fixed, rate, since = (run.candidates.policy_channel(channel + i)[:, level] for i in range(3))
+    costs = np.where(run.victims[:, level], _costs(fixed, rate, since, now_ns), 0)
+    total: Ints = costs.sum(axis=0)
+    return total
+
+
+def _sum_of_groups(
+    run: DryRunRows, level: Ints, cost: PodCost, grouping: Grouping, now_ns: int
+) -> Ints:
+    numbers, first = _groups_of_victims(run, level, grouping)
+    totals = _totals(run.candidates.columns.policy, cost, grouping, now_ns)
+    total: Ints = np.where(first, totals[numbers], 0).sum(axis=0)
+    return total
+
+
+def _groups_of_victims(run: DryRunRows, level: Ints, grouping: Grouping) -> tuple[Ints, Bools]:
+    """Return the numbers of the victims' groups in order, and which is the first of its kind."""
+    channel = run.candidates.columns.policy.group_channel(grouping)
+    numbers = run.candidates.policy_channel(channel)[:, level]
+    ordered = np.sort(np.where(run.victims[:, level], numbers, -1), axis=0)
+    first = ordered >= 0
+    first[1:] &= ordered[1:] != ordered[:-1]
+    return ordered, first
+
+
+def _totals(columns: PolicyColumns, cost: PodCost, grouping: Grouping, now_ns: int) -> Ints:
+    """Return the cost of each group in the cluster, by its number."""
+    block, channel = columns.block.used(), columns.cost_channel(cost)
+    costs = _costs(block[channel], block[channel + 1], block[channel + 2], now_ns)
+    totals = np.zeros(len(columns.groups(grouping)), np.int64)
+    # The cells without a pod have the number 0, and no cost.
+    np.add.at(totals, block[columns.group_channel(grouping)], costs)
+    return totals
+
+
+def _costs(fixed: Ints, rate: Ints, since_ns: Ints, now_ns: int) -> Ints:
+    """Return the costs of cells; see :meth:`policies.preemption.costs.pod_cost.Cost.at`."""
+    seconds = np.maximum(now_ns - since_ns, 0) // SECOND_NS
+    costs: Ints = np.clip(fixed + rate * seconds, -MAX_COST, MAX_COST)
+    return costs
+
+
+def _violations(run: DryRunRows, level: Ints) -> Ints:
+    return run.violations[level]
+
+
+def _first_priority(run: DryRunRows, level: Ints) -> Ints:
+    # Victims are sorted by importance, so the first one has the highest priority.
+    priorities, victims = _of_victims(run, level)
+    highest: Ints = np.where(victims, priorities, _LOWEST).max(axis=0)
+    return highest
+
+
+def _sum_of_priorities(run: DryRunRows, level: Ints) -> Ints:
+    priorities, victims = _of_victims(run, level)
+    total: Ints = np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0)
+    return total
+
+
+def _count(run: DryRunRows, level: Ints) -> Ints:
+    count: Ints = np.count_nonzero(run.victims[:, level], axis=0)
+    return count
+
+
+def _latest_start(run: DryRunRows, level: Ints) -> Ints:
+    priorities, victims = _of_victims(run, level)
+    top = np.where(victims, priorities, _LOWEST).max(axis=0)
+    starts = run.candidates.channel(START_TIME)[:, level]
+    earliest: Ints = np.where(victims & (priorities == top), starts, _HIGHEST).min(axis=0)
+    return -earliest
+
+
+def _of_victims(run: DryRunRows, level: Ints) -> tuple[Ints, Bools]:
+    priorities = run.candidates.channel(PRIORITY)
+    if len(level) == len(run.candidates):
+        return priorities, run.victims
+    return priorities[:, level], run.victims[:, level]
+
+
+_KEYS: Mapping[str, Callable[[DryRunRows, Ints], Ints]] = dict(
+    zip(
+        CANDIDATE_CRITERIA,
+        (_violations, _first_priority, _sum_of_priorities, _count, _latest_start),
+        strict=True,
+    )
+)
+"""The criteria of :data:`policies.preemption.policy.CANDIDATE_CRITERIA`, in order, on columns."""

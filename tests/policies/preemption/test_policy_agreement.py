@@ -1,0 +1,43 @@
+"""Both engines make the same decisions by any policy: guards, limits, costs, groups, budgets."""
+
+from __future__ import annotations
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from policies.kubernetes.releases import RELEASES, Release
+from policies.preemption.explanation import explain_decision
+from policies.preemption.policy import Policy, SchedulerRules
+from policies.preemption.reference_engine import preempt
+from policies.preemption.vectorized import VectorizedEngine
+from tests.properties.policies import shaped_policies, worked_snapshots
+from tests.properties.strategies import Cluster, grouped_clusters, rich_clusters
+
+releases = st.sampled_from(list(RELEASES.values()))
+
+
+@given(st.one_of(rich_clusters(), grouped_clusters()), shaped_policies(), releases, st.data())
+def test_any_policy(
+    cluster: Cluster, policy: Policy, release: Release, data: st.DataObject
+) -> None:
+    snapshot = data.draw(worked_snapshots(cluster), label="snapshot")
+    rules, pod = SchedulerRules(release, policy=policy), cluster.preemptor
+    expected = preempt(pod, snapshot, rules)
+    found = VectorizedEngine(rules).preempt(pod, snapshot)
+    event(f"{len(expected.candidates)} candidate(s)")
+    assert found == expected
+    explained = explain_decision(found, snapshot, rules)
+    assert explained.protected == explain_decision(expected, snapshot, rules).protected
+
+
+@given(st.lists(rich_clusters(), min_size=2, max_size=3), shaped_policies(), st.data())
+def test_columns_that_have_followed_one_cluster_after_another(
+    history: list[Cluster], policy: Policy, data: st.DataObject
+) -> None:
+    rules = SchedulerRules(policy=policy)
+    engine = VectorizedEngine(rules)
+    for cluster in history:
+        snapshot = data.draw(worked_snapshots(cluster))
+        assert engine.preempt(cluster.preemptor, snapshot) == preempt(
+            cluster.preemptor, snapshot, rules
+        )

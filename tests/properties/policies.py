@@ -1,0 +1,89 @@
+"""Random policies with guards, costs and limits, and clusters with what these read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from policies.kubernetes.default_selector import PodOwner
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.costs.candidate_criteria import (
+    CandidateCriterion,
+    CostCriterion,
+    GroupCriterion,
+)
+from policies.preemption.costs.catalog import DELETION_COST, deletion_cost, lost_work, restarts
+from policies.preemption.costs.groupings import GANGS, NAMESPACES, OWNERS
+from policies.preemption.guards.attempt_guard import preemption_delay
+from policies.preemption.guards.candidate_limit import CandidateLimit
+from policies.preemption.guards.victim_guard import min_runtime, protected_pods, unreadable_cost
+from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, Policy, pod_order
+from tests.builders import SECOND
+from tests.properties.strategies import Cluster
+
+LOST_WORK = lost_work({"cpu": 1000, "memory": 10})
+DELETION = deletion_cost()
+CRITERIA: tuple[CandidateCriterion, ...] = (
+    *CANDIDATE_CRITERIA.values(),
+    CostCriterion("least lost work", LOST_WORK),
+    CostCriterion("least lost work of gangs", LOST_WORK, GANGS),
+    CostCriterion("most restarts", restarts()),
+    CostCriterion("lowest deletion cost", DELETION, OWNERS),
+    GroupCriterion("fewest owners", OWNERS),
+    GroupCriterion("fewest gangs", GANGS),
+    GroupCriterion("fewest namespaces", NAMESPACES),
+)
+GUARDS = (
+    protected_pods("web pods", lambda pod: pod.labels.get("app") == "web"),
+    min_runtime("young pods", lambda pod: pod.namespace == "default", 3 * SECOND),
+    unreadable_cost(DELETION),
+)
+
+
+@st.composite
+def shaped_policies(draw: st.DrawFn) -> Policy:
+    """Draw a policy with any of what policies have."""
+    drawn = st.lists(st.sampled_from(CRITERIA), max_size=4, unique_by=id)
+    limits = st.tuples(st.sampled_from(CRITERIA), st.integers(0, 5))
+    return Policy(
+        "drawn",
+        pod_order(tuple(draw(st.permutations(list(POD_CRITERIA.values()))))),
+        candidates=tuple(draw(drawn)),
+        victim_guards=tuple(draw(st.lists(st.sampled_from(GUARDS), max_size=2, unique_by=id))),
+        candidate_limits=tuple(
+            CandidateLimit(f"limit {n}", *each)
+            for n, each in enumerate(draw(st.lists(limits, max_size=2)))
+        ),
+        attempt_guards=draw(st.sampled_from([(), (), (preemption_delay(2 * SECOND),)])),
+        priority_gap=draw(st.sampled_from([1, 1, 2, 5])),
+        strict_budgets=draw(st.booleans()),
+    )
+
+
+@st.composite
+def worked_pods(draw: st.DrawFn, pod: Pod) -> Pod:
+    """Draw what policies read of a pod."""
+    owner = draw(st.sampled_from([None, PodOwner("Job", "a"), PodOwner("ReplicaSet", "web-1")]))
+    written = draw(st.sampled_from([None, None, "5", "-3", "much"]))
+    return replace(
+        pod,
+        owner=owner,
+        annotations={} if written is None else {DELETION_COST: written},
+        ready=draw(st.booleans()),
+        restarts=draw(st.integers(0, 3)),
+        waiting_since_ns=draw(st.integers(0, 5)) * SECOND,
+    )
+
+
+@st.composite
+def worked_snapshots(draw: st.DrawFn, cluster: Cluster) -> Snapshot:
+    """Draw a moment of a cluster, and what policies read of its pods and budgets."""
+    worked = replace(
+        cluster,
+        pods=tuple(draw(worked_pods(each)) for each in cluster.pods),
+        budgets=tuple(
+            replace(each, desired_healthy=draw(st.integers(0, 3))) for each in cluster.budgets
+        ),
+    )
+    return replace(worked.snapshot, now_ns=draw(st.integers(0, 9)) * SECOND + 1)
