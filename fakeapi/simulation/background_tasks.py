@@ -213,7 +213,10 @@ class BackgroundTasks:
         )
         component_options = world.component_options
         kubelet = KubeletOptions(
-            component_options.simulation_script, self._kubelets, _node_proxy_registrar(world.api)
+            component_options.simulation_script,
+            self._kubelets,
+            _node_proxy_registrar(world.api),
+            world.management.on_reset,
         )
         options = ManagerOptions(
             certificate=certificate,

@@ -92,8 +92,11 @@ class Cluster(LocalObjects):
         self.world.management.snapshots.restore(name)
 
     def reset(self) -> None:
-        """Delete all objects and the history; every watch expires."""
-        self.world.api.reset()
+        """Delete all objects and the history; every watch expires.
+
+        The control plane then creates its own objects again, as after the start.
+        """
+        self.world.management.reset()
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""

@@ -315,10 +315,13 @@ class Reflector(Generic[T]):
         kind = error_kind(error)
         if kind != self._error_kind:
             then = "list" if self._must_list else "resume"
-            self._log.warning(
-                "informer_trouble", error=str(error), then=then, in_seconds=round(delay, 1)
-            )
+            log = self._log.info if self._is_routine(error) else self._log.warning
+            log("informer_trouble", error=str(error), then=then, in_seconds=round(delay, 1))
         self._error_kind, self.last_error = kind, self._describe_error(error)
+
+    def _is_routine(self, error: RequestError) -> bool:
+        """Return whether a new list mends an error: a compaction or a reset of the server."""
+        return isinstance(error, ApiError) and error.expired and not self._version_refused
 
     def _describe_error(self, error: RequestError) -> str:
         if isinstance(error, ApiError) and error.status == 403:

@@ -124,6 +124,7 @@ class ManagementApi:
         self.requests = RequestLog()
         self.snapshots = Snapshots(api)
         self._api = api
+        self._reset_listeners: dict[object, Callable[[], None]] = {}
         self._actions: dict[str, tuple[str, Callable[[Request], Response]]] = {
             "reset": ("POST", self._reset),
             "load": ("POST", self._load),
@@ -169,8 +170,24 @@ class ManagementApi:
             self.faults.end()
         return answer
 
-    def _reset(self, _request: Request) -> Response:
+    def reset(self) -> None:
+        """Remove all objects except the initial ones of a cluster; every watch expires."""
         self._api.reset()
+        for listener in tuple(self._reset_listeners.values()):
+            listener()
+
+    def on_reset(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` after each reset, until the returned function is called."""
+        token = object()
+        self._reset_listeners[token] = listener
+
+        def stop() -> None:
+            self._reset_listeners.pop(token, None)
+
+        return stop
+
+    def _reset(self, _request: Request) -> Response:
+        self.reset()
         return self._version()
 
     def _load(self, request: Request) -> Response:

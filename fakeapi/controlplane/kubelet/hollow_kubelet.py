@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -75,6 +76,7 @@ class HollowKubelet:
         api = KubeletApi(self._hollow_nodes, self._context.clock)
         unregister = self._options.register_endpoint(api.respond)
         nodes = self._informer(NODES, decode_node, self._hollow_nodes.nodes)
+        forget_resets = self._options.on_reset(partial(self._queue.add, REGISTER))
         tasks = [asyncio.create_task(nodes.run())]
         try:
             await nodes.wait_synced()
@@ -84,6 +86,7 @@ class HollowKubelet:
             self._queue.add(REGISTER)
             await self.controller.run()
         finally:
+            forget_resets()
             unregister()
             await cancel_tasks(tasks)
             await self._events.flush()

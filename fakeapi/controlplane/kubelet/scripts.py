@@ -266,7 +266,7 @@ KubeletEndpoint = Callable[[str, str, Mapping[str, str]], KubeletResponse | None
 """Returns the response of a node to a path and query; None if its kubelet is not simulated."""
 
 
-def _register_nothing(_endpoint: KubeletEndpoint) -> Callable[[], None]:
+def _register_nothing(_function: object) -> Callable[[], None]:
     return lambda: None
 
 
@@ -276,12 +276,14 @@ class KubeletOptions:
 
     ``script`` is the simulation script (None: the default behaviour), ``client`` sends the
     kubelets' requests (None: the client of the component). ``register_endpoint`` lets the API
-    server proxy requests to nodes to a function, until the returned function is called.
+    server proxy requests to nodes to a function, and ``on_reset`` calls a function after each reset
+    of the server, both until the returned function is called.
     """
 
     script: SimulationScript | None = None
     client: Client | None = None
     register_endpoint: Callable[[KubeletEndpoint], Callable[[], None]] = _register_nothing
+    on_reset: Callable[[Callable[[], None]], Callable[[], None]] = _register_nothing
 
 
 DEFAULT_KUBELET_OPTIONS: Final = KubeletOptions()

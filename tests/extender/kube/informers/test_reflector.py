@@ -268,6 +268,18 @@ async def test_a_refusal_is_logged_once_and_its_end_once(code: int) -> None:
     assert str(code) in logs[0]["error"]
 
 
+async def test_an_expired_watch_is_no_warning_unless_the_newest_list_fails_too() -> None:
+    gone = a_refusal(410, "Expired")
+    with capture_logs() as logs:
+        await play(a_list(2), gone, a_list(4))
+        await play(a_list(2), gone, gone, gone)
+    errors = [line["log_level"] for line in logs if line["event"] == "informer_trouble"]
+    assert errors == ["info", "info"]
+    with capture_logs() as logs:
+        await play(gone, gone)
+    assert [line["log_level"] for line in logs] == ["warning"]
+
+
 async def test_an_exception_of_the_store_ends_the_informer() -> None:
     with pytest.raises(KeyError):
         await play(a_list(1), a_watch(deleted("never seen", 2)))
