@@ -26,7 +26,7 @@ from extender.terminal.program import log_line
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
-from fakeapi.controlplane.kubelet.scripts import ScriptError
+from fakeapi.controlplane.kubelet.scripts import MAX_NODES, ScriptError
 from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
 from fakeapi.testing.fake_cluster import FakeCluster
 from policies.kubernetes.releases import NEWEST, UnknownReleaseError, gate_warnings
@@ -105,7 +105,7 @@ def component_option_errors(kubelet: str, scheduler_config: str) -> Iterator[Non
         raise ConfigError(f"--upstream: {error}") from None
 
 
-EXAMPLE: Final = "fakeapi --port 0 --load cluster.yaml"
+EXAMPLE: Final = "fakeapi --port 0 --run all --nodes 3 --load cluster.yaml"
 _QUIRKS: Final = "WorkloadSpread: with OpenKruise's quirks (upstream) or without (fixed)."
 _RUN: Final = f"Components: {', '.join(COMPONENTS)}; or all, or none."
 
@@ -135,6 +135,10 @@ def serve_fakeapi(
         str, typer.Option("--faults", metavar="FILE", help="Fault injection plan.")
     ] = "",
     kubelet: KubeletScriptFile = "",
+    nodes: Annotated[
+        int,
+        typer.Option("--nodes", min=0, max=MAX_NODES, help="Simulated nodes (8 CPUs, 32Gi each)."),
+    ] = 0,
     quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
     extender: Annotated[
         str, typer.Option("--extender", metavar="URL", help="URL prefix of a scheduler extender.")
@@ -173,6 +177,8 @@ def serve_fakeapi(
         raise ConfigError("--token: clients send tokens over TLS only; expected --tls as well")
     try:
         script = read_component_file("--kubelet", kubelet, "kubelet", run)
+        if nodes:
+            check_component_runs("--nodes", "kubelet", run)
         configuration = read_component_file(
             "--scheduler-config", scheduler_config, "scheduler", run
         )
@@ -199,6 +205,7 @@ def serve_fakeapi(
             bootstrap=bootstrap,
             services=services,
             kubelet=script,
+            nodes=nodes,
             quirks=quirks,
             scheduler=configuration,
             extender=extender,

@@ -5,7 +5,7 @@ A parser or a component that takes long to import is imported only where it is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +26,10 @@ from fakeapi.controlplane.controllers.service_accounts import ServiceAccountCont
 from fakeapi.controlplane.controllers.taint_eviction import TaintEvictionController
 from fakeapi.controlplane.kubelet.scripts import (
     DEFAULT_KUBELET_OPTIONS,
+    EMPTY_SCRIPT,
     KubeletOptions,
     ScriptSource,
+    with_nodes,
 )
 from fakeapi.controlplane.scheduler.configuration import (
     ConfigurationSource,
@@ -135,6 +137,20 @@ def read_simulation_script(kubelet: ScriptSource) -> SimulationScript | None:
     from fakeapi.controlplane.kubelet.script_parser import load_script
 
     return load_script(kubelet)
+
+
+def register_nodes(
+    script: SimulationScript | None, nodes: int, run: Container[str]
+) -> SimulationScript | None:
+    """Return the script with a number of further nodes that register themselves.
+
+    Raises ScriptError, and ValueError if no kubelet would register them.
+    """
+    if not nodes:
+        return script
+    if "kubelet" not in run:
+        raise ValueError("nodes: no kubelets in run; expected 'kubelet' in it, or 'all'")
+    return with_nodes(script or EMPTY_SCRIPT, nodes)
 
 
 def read_scheduler_options(

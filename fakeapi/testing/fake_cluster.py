@@ -48,6 +48,7 @@ from fakeapi.controlplane.components import (
     parse_run,
     read_scheduler_options,
     read_simulation_script,
+    register_nodes,
 )
 from fakeapi.controlplane.kubelet.scripts import ScriptSource
 from fakeapi.controlplane.scheduler.configuration import (
@@ -172,9 +173,10 @@ class FakeCluster(ServedCluster):
     ``webhooks`` are functions, plain or async, that replace admission webhooks, by name: each takes
     an AdmissionReview and returns it with a response. ``services`` are the URLs of Services that
     webhook configurations name, by ``namespace/name``. ``kubelet`` is the simulation script of
-    hollow kubelets, as a document or as YAML (ScriptError; see docs/kubelet.md). ``quirks`` selects
-    whether the component ``workloadspread`` has OpenKruise's quirks: ``fixed`` or ``upstream``
-    (UnknownModeError; see docs/workloadspread.md).
+    hollow kubelets, as a document or as YAML (ScriptError; see docs/kubelet.md); ``nodes`` is how
+    many nodes they register, each with 8 CPUs and 32Gi (ValueError without kubelets). ``quirks``
+    selects whether the component ``workloadspread`` has OpenKruise's quirks: ``fixed`` or
+    ``upstream`` (UnknownModeError; see docs/workloadspread.md).
 
     ``scheduler`` is a KubeSchedulerConfiguration for the component of that name, as a document or
     as YAML (SchedulerError; see docs/testing-your-extender.md); ``upstream`` is the release of
@@ -202,6 +204,7 @@ class FakeCluster(ServedCluster):
         webhooks: Mapping[str, WebhookFunction] | None = None,
         services: Mapping[str, str] | None = None,
         kubelet: ScriptSource = "",
+        nodes: int = 0,
         quirks: str = "fixed",
         scheduler: ConfigurationSource = "",
         extender: str = "",
@@ -210,8 +213,9 @@ class FakeCluster(ServedCluster):
         feature_gates: Mapping[str, bool] | None = None,
         waiting: ExtenderWait | None = None,
     ) -> None:
+        components = parse_run(run)
         options = ComponentOptions(
-            read_simulation_script(kubelet),
+            register_nodes(read_simulation_script(kubelet), nodes, components),
             read_scheduler_options(
                 scheduler, extender, extenders, upstream, waiting, feature_gates
             ),
@@ -225,7 +229,7 @@ class FakeCluster(ServedCluster):
             world.api.enforce_rbac()
         anonymous = ANONYMOUS_USER if rbac else None
         access = ClientAccess(create_tls(host) if tls else None, token, tokens or {}, anonymous)
-        super().__init__(world, parse_run(run), access, host, port)
+        super().__init__(world, components, access, host, port)
         self.bootstraps = bootstrap
         self._thread = ThreadedCluster[ServedCluster](lambda: self)
 
@@ -252,6 +256,7 @@ class FakeCluster(ServedCluster):
         bootstrap: bool = False,
         services: Mapping[str, str] | None = None,
         kubelet: Path | None = None,
+        nodes: int = 0,
         quirks: str = "fixed",
         scheduler: Path | None = None,
         extender: str = "",
@@ -266,6 +271,7 @@ class FakeCluster(ServedCluster):
         arguments = ["--run", run, "--seed", str(seed), "--quirks", quirks]
         given = {
             "--kubelet": kubelet,
+            "--nodes": nodes,
             "--scheduler-config": scheduler,
             "--extender": extender,
             "--upstream": upstream,

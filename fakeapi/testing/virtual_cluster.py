@@ -16,6 +16,7 @@ from fakeapi.controlplane.components import (
     parse_run,
     read_scheduler_options,
     read_simulation_script,
+    register_nodes,
 )
 from fakeapi.controlplane.kubelet.scripts import ScriptSource
 from fakeapi.controlplane.scheduler.configuration import ConfigurationSource, ExtenderFunction
@@ -91,6 +92,7 @@ class VirtualCluster(SocketlessCluster):
         history: int = DEFAULT_HISTORY,
         webhooks: Mapping[str, WebhookFunction] | None = None,
         kubelet: ScriptSource = "",
+        nodes: int = 0,
         quirks: str = "fixed",
         scheduler: ConfigurationSource = "",
         extender: str = "",
@@ -99,8 +101,9 @@ class VirtualCluster(SocketlessCluster):
         feature_gates: Mapping[str, bool] | None = None,
         start_ns: int = START_NS,
     ) -> None:
+        components = parse_run(run)
         options = ComponentOptions(
-            read_simulation_script(kubelet),
+            register_nodes(read_simulation_script(kubelet), nodes, components),
             read_scheduler_options(
                 scheduler, extender, extenders, upstream, feature_gates=feature_gates
             ),
@@ -109,4 +112,4 @@ class VirtualCluster(SocketlessCluster):
         clock = VirtualClock(start_ns)
         world = create_world(clock, seed, history, component_options=options)
         world.api.webhooks.handlers.update(webhooks or {})
-        super().__init__(world, parse_run(run), clock)
+        super().__init__(world, components, clock)

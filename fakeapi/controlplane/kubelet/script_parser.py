@@ -34,6 +34,7 @@ from extender.kube.decoders.kubelet_config import KubeletConfig
 from extender.kube.decoders.yaml_loader import load_document
 from fakeapi.controlplane.kubelet.scripts import (
     AMOUNTS,
+    MAX_NODES,
     ContainerScript,
     Exit,
     LogWrite,
@@ -60,7 +61,6 @@ from policies.kubernetes.quantity import QuantityError, parse_quantity, units
 ALWAYS: Final = 10**9
 """The number of failing image pulls if all of them fail."""
 _MAX_SECONDS: Final = 10**9
-_MAX_NODES: Final = 100_000
 _PLACE: Final = re.compile(r"\{0?(?::0?[0-9]{0,2}d?)?\}")
 Amount = str | int | float
 Duration = str | int | float
@@ -354,8 +354,8 @@ def _registration(document: _RegistrationDoc, where: str) -> NodeRegistration:
 
 
 def _names(document: _RegistrationDoc, where: str) -> Iterable[str]:
-    if not 0 <= document.count <= _MAX_NODES:
-        raise ScriptError(f"{where}count: {document.count}; expected 0 to {_MAX_NODES}")
+    if not 0 <= document.count <= MAX_NODES:
+        raise ScriptError(f"{where}count: {document.count}; expected 0 to {MAX_NODES}")
     if len(_PLACE.findall(document.name)) > 1 or set("{}") & set(_PLACE.sub("", document.name)):
         raise ScriptError(f"{where}name: expected one place for a number, such as {{}} or {{:03}}")
     names = [document.name.format(index) for index in range(document.count)]

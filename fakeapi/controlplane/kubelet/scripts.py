@@ -21,7 +21,7 @@ or without kubelets.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -209,6 +209,22 @@ class SimulationScript:
 DEFAULT_POD_SCRIPT: Final = PodScript()
 DEFAULT_NODE_SCRIPT: Final = NodeScript()
 EMPTY_SCRIPT: Final = SimulationScript()
+
+MAX_NODES: Final = 100_000
+NODE_CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+"""The capacity of nodes that are requested by their number alone."""
+
+
+def with_nodes(script: SimulationScript, count: int) -> SimulationScript:
+    """Return the script with ``count`` further nodes that register: ``node-0``, ``node-1`` …
+
+    Raise ScriptError.
+    """
+    if not 0 <= count <= MAX_NODES:
+        raise ScriptError(f"nodes: {count}; expected 0 to {MAX_NODES}")
+    names = tuple(f"node-{index}" for index in range(count))
+    registration = NodeRegistration(names, capacity=NODE_CAPACITY)
+    return replace(script, register=(*script.register, registration))
 
 
 def state_at(transitions: tuple[Transition, ...], offset: int) -> bool | None:

@@ -10,6 +10,7 @@ import pytest
 from extender.kube.rest.resources import NODES
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.testing.process_cluster import ProcessError
+from tests.builders import manifest
 from tests.commands import reprieve
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import node, pod
@@ -33,6 +34,18 @@ def phases(cluster: Any) -> dict[str, str]:
     return {each["metadata"]["name"]: each["status"]["phase"] for each in last}
 
 
+DEPLOYMENT: Final = {
+    **manifest("Deployment", "web"),
+    "apiVersion": "apps/v1",
+    "spec": {
+        "replicas": 20,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+        },
+    },
+}
 PODS: Final = (pod("job", "node-0", restartPolicy="Never"), pod("web", "node-1"))
 
 
@@ -48,6 +61,34 @@ def test_an_invalid_script_starts_no_process(tmp_path: Path) -> None:
     wrong.write_text("pods: [{stages: [{exit: soon}]}]")
     with pytest.raises(ProcessError):
         FakeCluster.as_process(run="kubelet", kubelet=wrong).__enter__()
+
+
+def test_a_number_of_nodes_is_registered_beside_those_of_the_script(script: Path) -> None:
+    with FakeCluster.as_process(run="kubelet", kubelet=script, nodes=3) as cluster:
+        cluster.load(PODS)
+        cluster.advance(10)
+        sizes = {
+            node["metadata"]["name"]: node["status"]["allocatable"]["cpu"]
+            for node in cluster.list("nodes")
+        }
+        assert sizes == {"node-0": "16", "node-1": "16", "node-2": "8"}
+
+
+@pytest.mark.parametrize("form", [FakeCluster, VirtualCluster])
+def test_a_number_of_nodes_needs_kubelets(form: type[FakeCluster]) -> None:
+    with pytest.raises(ValueError, match="nodes: no kubelets in run; expected 'kubelet' in it"):
+        form(nodes=1)
+    with pytest.raises(ValueError, match="nodes: -1; expected 0 to 100000"):
+        form(nodes=-1, run="kubelet")
+
+
+@pytest.mark.fake_cluster(run="all", nodes=2)
+async def test_a_deployment_runs_on_the_nodes(virtual_cluster: VirtualCluster) -> None:
+    await virtual_cluster.apply(DEPLOYMENT)
+    goal = "jsonpath={.status.readyReplicas}=20"
+    await virtual_cluster.wait_for("deploy", "web", goal, timeout=60)
+    found = await virtual_cluster.list("pods")
+    assert {each["spec"]["nodeName"] for each in found} == {"node-0", "node-1"}
 
 
 async def test_a_fork_has_the_same_script() -> None:
@@ -104,3 +145,5 @@ async def test_a_script_without_kubelets_is_refused(script: Path) -> None:
         "no kubelets in --run gc,namespaces,resourcequota; expected 'kubelet' in it, or 'all'"
     )
     assert done.err == f"reprieve: --kubelet: {expected}\n"
+    done = await reprieve("fakeapi", "--port", "0", "--nodes", "3")
+    assert (done.code, done.err) == (2, f"reprieve: --nodes: {expected}\n")
