@@ -31,6 +31,9 @@ class LocalObjects(
         answer = await transport.request(self._request(call))
         return call.result(decode_answer(answer.status, answer.body))
 
+    async def _perform_all(self, calls: Sequence[ObjectCall]) -> list[Document]:
+        return [await self._perform(call) for call in calls]
+
     async def _wait(self, call: ObjectCall, wait: ObjectWait, seconds: float) -> Document:
         try:
             async with self._deadline(seconds):

@@ -10,7 +10,6 @@ import orjson
 
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import StatusError
-from fakeapi.testing.object_sources import Model, manifest_of
 
 FIELD_MANAGER: Final = "fakeapi-test"
 _APPLY: Final = "application/apply-patch+yaml"
@@ -41,9 +40,8 @@ def non_empty(**values: str) -> Mapping[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def apply_call(thing: Mapping[str, Any] | Model) -> ObjectCall:
+def apply_call(document: Document) -> ObjectCall:
     """Return the request for a server-side apply that takes over all fields."""
-    document = manifest_of(thing)
     metadata = document.get("metadata") or {}
     query = non_empty(
         apiVersion=document.get("apiVersion", ""),

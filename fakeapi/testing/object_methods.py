@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar, overload
+
+from fakeapi.apiserver.store.object_store import Document
 
 from fakeapi.testing.object_calls import ObjectCall, apply_call, items_of, non_empty, watch_call
-from fakeapi.testing.object_sources import Model
+from fakeapi.testing.object_sources import Model, ObjectSource, ObjectSources, read_objects
 from fakeapi.testing.object_waits import Goal, ObjectWait
 
 One = TypeVar("One")
 Many = TypeVar("Many")
 Nothing = TypeVar("Nothing")
+
+_APPLIED_FIRST: Final = ("CustomResourceDefinition", "Namespace")
 
 
 class ObjectMethods(Generic[One, Many, Nothing]):
@@ -21,6 +26,9 @@ class ObjectMethods(Generic[One, Many, Nothing]):
     """
 
     def _perform(self, call: ObjectCall) -> Any:
+        raise NotImplementedError
+
+    def _perform_all(self, calls: Sequence[ObjectCall]) -> Any:
         raise NotImplementedError
 
     def _wait(self, call: ObjectCall, wait: ObjectWait, seconds: float) -> Any:
@@ -41,10 +49,25 @@ class ObjectMethods(Generic[One, Many, Nothing]):
         found: Many = self._perform(ObjectCall("GET", query, result=items_of))
         return found
 
-    def apply(self, thing: Mapping[str, Any] | Model) -> One:
-        """Create or change an object by server-side apply, and return it; raises StatusError."""
-        applied: One = self._perform(apply_call(thing))
-        return applied
+    @overload
+    def apply(self, objects: Mapping[str, Any] | Model) -> One: ...
+
+    @overload
+    def apply(self, objects: str | Path | Iterable[ObjectSource]) -> Many: ...
+
+    def apply(self, objects: ObjectSources) -> One | Many:
+        """Create or change objects by server-side apply, and return them.
+
+        It takes what ``load`` takes, in any order with their definitions and namespaces. The result
+        for one object is the object, for others a list. Raises ManifestError and StatusError.
+        """
+        documents, _ = read_objects(objects)
+        calls = [apply_call(each) for each in sorted(documents, key=_needs_others)]
+        if isinstance(objects, Mapping | Model) and len(calls) == 1:
+            applied: One = self._perform(calls[0])
+            return applied
+        all_applied: Many = self._perform_all(calls)
+        return all_applied
 
     def delete(
         self, kind: str, name: str, namespace: str = "", grace_period_seconds: int | None = None
@@ -67,3 +90,8 @@ class ObjectMethods(Generic[One, Many, Nothing]):
         wait = ObjectWait(goal, f"{kind} {name}")
         reached: One = self._wait(watch_call(kind, name, namespace), wait, timeout)
         return reached
+
+
+def _needs_others(document: Document) -> bool:
+    """Return whether an object may need a definition or a namespace."""
+    return document.get("kind") not in _APPLIED_FIRST

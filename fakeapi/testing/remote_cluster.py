@@ -140,6 +140,9 @@ class RemoteCluster(ObjectMethods[Document, Sequence[Document], None]):
     def _perform(self, call: ObjectCall) -> Any:
         return call.result(self._send(OBJECTS_PATH, call))
 
+    def _perform_all(self, calls: Sequence[ObjectCall]) -> list[Document]:
+        return [self._perform(call) for call in calls]
+
     def _wait(self, call: ObjectCall, wait: ObjectWait, seconds: float) -> Document:
         deadline = monotonic() + seconds
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.apiserver.endpoints import StatusError
@@ -108,6 +109,33 @@ async def test_objects_are_listed_by_namespace_and_labels(cluster: Any) -> None:
         for title, options in listings.items()
     }
     assert names == {"all": ["a", "b"], "one": ["b"], "labelled": ["a"], "none": []}
+
+
+APPLIED: dict[str, Callable[[str], Any]] = {
+    "objects": lambda _: [WIDGET, manifest("ConfigMap", "web"), OBJECTS[0]],
+    "a glob": lambda folder: f"{folder}/*.yaml",
+    "a path": lambda folder: Path(folder) / "all.yaml",
+    "text": lambda folder: (Path(folder) / "all.yaml").read_text(),
+    "a list document": lambda folder: yaml.safe_load((Path(folder) / "all.yaml").read_text()),
+}
+
+
+@pytest.mark.parametrize("source", APPLIED.values(), ids=APPLIED)
+@pytest.mark.parametrize("form", ["thread", "virtual"])
+async def test_objects_are_applied_from_everywhere(
+    form: str, source: Callable[[str], Any], tmp_path: Path
+) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": APPLIED["objects"]("")}
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump(listed))
+    async with AsyncExitStack() as stack:
+        cluster = await enter(stack, form, run="none")
+        applied = await result(cluster.apply(source(str(tmp_path))))
+        assert [each["kind"] for each in applied] == [
+            "CustomResourceDefinition",
+            "Widget",
+            "ConfigMap",
+        ]
+        assert (await result(cluster.get("Widget", "one")))["spec"] == {"size": 3}
 
 
 async def test_an_object_is_applied_and_deleted(cluster: Any) -> None:
