@@ -196,7 +196,7 @@ def _create_in_process_extender(
 
 
 def _remote_extenders(cluster_options: dict[str, Any]) -> tuple[str, ...]:
-    """Return the URLs of the extenders that are called over HTTP; raises SchedulerError."""
+    """Return the URLs of the extenders that are called over HTTP; raises SchedulerConfigError."""
     from fakeapi.controlplane.components import read_scheduler_options, remote_extender_urls
 
     arguments = (

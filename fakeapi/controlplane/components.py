@@ -161,7 +161,7 @@ def read_scheduler_options(
     waiting: ExtenderWait | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> SchedulerOptions:
-    """Read a scheduler's options; raises SchedulerError, UnknownReleaseError.
+    """Read a scheduler's options; raises SchedulerConfigError, UnknownReleaseError.
 
     ``feature_gates`` are changes of the defaults of the release ``upstream``.
     """

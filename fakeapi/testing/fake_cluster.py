@@ -168,7 +168,7 @@ class FakeCluster(ServedCluster):
     the store are enforced, and clients without credentials are ``system:anonymous``, as upstream.
     ``bootstrap``: the server has the objects that kube-apiserver creates for itself, such as the
     Service ``kubernetes`` and the default ClusterRoles.
-    ``release`` is the Kubernetes release that the server reports (ReleaseError).
+    ``release`` is the Kubernetes release that the server reports (ServerVersionError).
 
     ``webhooks`` are functions, plain or async, that replace admission webhooks, by name: each takes
     an AdmissionReview and returns it with a response. ``services`` are the URLs of Services that
@@ -179,8 +179,8 @@ class FakeCluster(ServedCluster):
     ``upstream`` (UnknownModeError; see docs/workloadspread.md).
 
     ``scheduler`` is a KubeSchedulerConfiguration for the component of that name, as a document or
-    as YAML (SchedulerError; see docs/testing-your-extender.md); ``upstream`` is the release of
-    kube-scheduler that it follows ("1.34"; UnknownReleaseError), with its default feature gates
+    as YAML (SchedulerConfigError; see docs/testing-your-extender.md); ``upstream`` is the release
+    of kube-scheduler that it follows ("1.34"; UnknownReleaseError), with its default feature gates
     except ``feature_gates``. ``extender`` is the URL of an extender that is called for filter and
     preempt. ``extenders`` are functions, plain or async, by URL; each replaces the extender at that
     URL.

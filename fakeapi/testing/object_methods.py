@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, overload
 
 from fakeapi.apiserver.store.object_store import Document
-
 from fakeapi.testing.object_calls import ObjectCall, apply_call, items_of, non_empty, watch_call
 from fakeapi.testing.object_sources import Model, ObjectSource, ObjectSources, read_objects
 from fakeapi.testing.object_waits import Goal, ObjectWait

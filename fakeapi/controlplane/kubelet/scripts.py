@@ -216,7 +216,7 @@ NODE_CAPACITY: Final[Mapping[str, str]] = {"cpu": "8", "memory": "32Gi", "pods":
 
 
 def with_nodes(script: SimulationScript, count: int) -> SimulationScript:
-    """Return the script with ``count`` further nodes that register: ``node-0``, ``node-1`` …
+    """Return the script with ``count`` further nodes, ``node-0`` first, that register themselves.
 
     Raise ScriptError.
     """
