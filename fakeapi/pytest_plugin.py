@@ -26,8 +26,17 @@ pytest-xdist each worker has its own clusters.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+)
 from contextlib import AsyncExitStack, ExitStack
+from functools import partial
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -58,7 +67,31 @@ _MARKER_HELP: Final = (
     "virtual_cluster, and whether KUBECONFIG names the cluster."
 )
 
+_ONLY_ASYNC: Final = (
+    "virtual_cluster: only async tests with pytest-asyncio can use it; expected `async def`, or "
+    "the fixture fake_cluster"
+)
+
 HAS_PYTEST_ASYNCIO: Final = find_spec("pytest_asyncio") is not None
+
+
+class StartingCluster:
+    """A cluster that starts when it is awaited."""
+
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, FakeCluster]]) -> None:
+        self._start = start
+
+    def __await__(self) -> Generator[Any, None, FakeCluster]:
+        return self._start().__await__()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Explain that the cluster has not started."""
+            raise AttributeError(
+                f"{name}: the cluster has not started; use `await fake_cluster_factory(...)`"
+            )
+
 
 if HAS_PYTEST_ASYNCIO:
     from pytest_asyncio import fixture as async_fixture
@@ -70,7 +103,7 @@ if HAS_PYTEST_ASYNCIO:
             async def create(**options: Any) -> FakeCluster:
                 return await stack.enter_async_context(fakeapi.FakeCluster(**options))
 
-            yield create
+            yield lambda **options: StartingCluster(partial(create, **options))
 
     @async_fixture
     async def _fake_cluster_on_loop(request: pytest.FixtureRequest) -> AsyncIterator[FakeCluster]:
@@ -78,8 +111,9 @@ if HAS_PYTEST_ASYNCIO:
             yield cluster
 
     @async_fixture
-    async def virtual_cluster(request: pytest.FixtureRequest) -> AsyncIterator[VirtualCluster]:
-        """A cluster without sockets, on a clock that the test advances."""
+    async def _virtual_cluster_on_loop(
+        request: pytest.FixtureRequest,
+    ) -> AsyncIterator[VirtualCluster]:
         async with fakeapi.VirtualCluster(**_marked_options(request)) as cluster:
             yield cluster
 
@@ -159,6 +193,15 @@ def fake_cluster_factory(request: pytest.FixtureRequest) -> AsyncFactory | Facto
         f"_fake_cluster_factory_{_fixture_suffix(request)}"
     )
     return factory
+
+
+@pytest.fixture
+def virtual_cluster(request: pytest.FixtureRequest) -> VirtualCluster:
+    """Return a new cluster without sockets, on a clock that the test advances."""
+    if _fixture_suffix(request) == "in_thread":
+        pytest.fail(_ONLY_ASYNC, pytrace=False)
+    cluster: VirtualCluster = request.getfixturevalue("_virtual_cluster_on_loop")
+    return cluster
 
 
 def _fixture_suffix(request: pytest.FixtureRequest) -> str:

@@ -189,3 +189,32 @@ async def test_clients_that_read_the_environment_when_they_are_imported(
     await kubernetes_asyncio.config.load_kube_config()
     for package in (kubernetes, kubernetes_asyncio):
         assert package.client.Configuration.get_default_copy().host == fake_cluster.url
+
+
+MISUSED = """
+import pytest
+
+async def test_without_await(fake_cluster_factory):
+    with pytest.raises(AttributeError) as error:
+        fake_cluster_factory(run="none").load([])
+    assert str(error.value) == (
+        "load: the cluster has not started; use `await fake_cluster_factory(...)`"
+    )
+
+def test_no_async_test(virtual_cluster):
+    virtual_cluster.apply({})
+"""
+ONLY_ASYNC = (
+    "virtual_cluster: only async tests with pytest-asyncio can use it; expected `async def`, or "
+    "the fixture fake_cluster"
+)
+
+
+def test_a_fixture_that_is_misused_fails_with_one_line(pytester: pytest.Pytester) -> None:
+    root = pytester._request.config.rootpath
+    pytester.makeini(CONFIGURATION.format(mode="auto", root=root))
+    pytester.makepyfile(MISUSED)
+    done = pytester.runpytest_inprocess(*WARNINGS)
+    done.assert_outcomes(passed=1, errors=1)
+    done.stdout.re_match_lines([r"_+ ERROR at setup of test_no_async_test _+"])
+    assert done.outlines[done.outlines.index(ONLY_ASYNC) - 1].startswith("___")
