@@ -65,6 +65,26 @@ class TestResponses:
             assert (answer.status, answer.headers["Retry-After"]) == (503, "7")
             assert orjson.loads(await answer.read())["reason"] == "ServiceUnavailable"
 
+    async def test_a_conflict_is_that_of_a_stale_update(
+        self, cluster: FakeCluster, http: ClientSession
+    ) -> None:
+        lease = {**manifest("Lease", "web"), "apiVersion": "coordination.k8s.io/v1"}
+        cluster.load([lease])
+        stale = {**lease, "metadata": {**lease["metadata"], "resourceVersion": "1"}}
+        path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/web"
+        body = orjson.dumps(stale)
+        async with http.put(path, data=body, headers=JSON) as answer:
+            expected = await answer.json()
+        cluster.faults.plan(fault(409).on(resources="leases").once())
+        async with http.get(path) as answer:
+            current = await answer.read()
+        for status in (409, 200):
+            async with http.put(path, data=current, headers=JSON) as answer:
+                assert answer.status == status
+                if status == 409:
+                    assert await answer.json() == expected
+        assert cluster.faults.injected == (1,)
+
     @pytest.mark.parametrize("when", ["before", "after"])
     async def test_a_drop_is_a_reset(self, cluster: FakeCluster, when: str) -> None:
         cluster.faults.plan(fault("drop", when=when).on("list"))

@@ -5,6 +5,7 @@ Before the request is handled:
 - :class:`Latency`: the request is delayed; with ``when`` ``after`` it is handled first, and its
   response is delayed;
 - :class:`Refusal`: the response is 403, 429, 500, 503 or 504;
+- :class:`Conflict`: the response to an update or a patch is 409;
 - :class:`Compaction`: the server compacts its history first;
 - :class:`Staleness`: a request that a watch cache may answer is answered from an older state.
 
@@ -25,10 +26,10 @@ k8s.io/apimachinery/pkg/api/errors for the messages of the error responses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from fakeapi.apiserver.wire.errors import StatusError, internal_error
+from fakeapi.apiserver.wire.errors import OBJECT_MODIFIED, StatusError, internal_error
 from fakeapi.apiserver.wire.http_messages import Response
 
 When = Literal["before", "after"]
@@ -78,6 +79,25 @@ class Refusal:
 
     def __str__(self) -> str:
         return str(self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict(Refusal):
+    """Responds with 409 to an update or a patch, as if another client had written the object."""
+
+    code: int = 409
+    resource: str = ""
+    name: str = ""
+
+    def about(self, resource: str, name: str) -> Conflict:
+        """Return the conflict of an object; ``resource`` is like ``deployments.apps``."""
+        return replace(self, resource=resource, name=name)
+
+    def _status(self) -> StatusError:
+        plural, _, group = self.resource.partition(".")
+        message = f'Operation cannot be fulfilled on {self.resource} "{self.name}": '
+        details = {"name": self.name, "group": group, "kind": plural}
+        return StatusError(self.code, "Conflict", message + OBJECT_MODIFIED, details)
 
 
 REFUSALS: Final = {
@@ -178,6 +198,9 @@ Effect: TypeAlias = (
 
 WATCHING: Final = (Lag, Silence, Expiry, Duplication)
 """Effects that apply only to watches."""
+
+CONFLICT_VERBS: Final = ("update", "patch")
+"""The verbs to which :class:`Conflict` applies."""
 
 ENDING: Final = (Refusal, Drop, Cut, Expiry)
 """Effects after which no further effect can apply to a request."""

@@ -35,7 +35,7 @@ from fakeapi.apiserver.auth.authorization import AuthorizationAttributes, author
 from fakeapi.apiserver.endpoints.request_router import Api
 from fakeapi.apiserver.kinds import ResourceRegistry
 from fakeapi.apiserver.store.object_store import Store
-from fakeapi.apiserver.testing.fault_injection.effects import ENDING, Effect, Latency
+from fakeapi.apiserver.testing.fault_injection.effects import ENDING, Conflict, Effect, Latency
 from fakeapi.apiserver.testing.fault_injection.plan import FaultPlan, FaultRule, RequestMatchInput
 from fakeapi.apiserver.testing.fault_injection.plan_parser import parse_plan, read_plan
 from fakeapi.apiserver.wire.errors import StatusError
@@ -153,6 +153,8 @@ def decide(
         key = (index, match_input.client)
         before = progress.tallies.get(key, InjectedCount())
         effect = _inject(progress.plan.seed, key, rule, before)
+        if isinstance(effect, Conflict):
+            effect = effect.about(match_input.group_resource, match_input.name)
         counted[key] = InjectedCount(before.matched + 1, before.injected + (effect is not None))
         if effect is not None:
             effects.append(effect)

@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from fakeapi.apiserver.testing.fault_injection.effects import WATCHING, Effect, Staleness
+from fakeapi.apiserver.testing.fault_injection.effects import (
+    CONFLICT_VERBS,
+    WATCHING,
+    Conflict,
+    Effect,
+    Staleness,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,11 @@ class RequestMatchInput:
     namespace: str = ""
     name: str = ""
     may_lag: bool = False
+
+    @property
+    def group_resource(self) -> str:
+        """The resource with its group, such as ``deployments.apps``."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +143,8 @@ class FaultRule:
         if isinstance(self.effect, WATCHING) and match_input.verb != "watch":
             return False
         if isinstance(self.effect, Staleness) and not match_input.may_lag:
+            return False
+        if isinstance(self.effect, Conflict) and match_input.verb not in CONFLICT_VERBS:
             return False
         return self.scope.matches(match_input)
 

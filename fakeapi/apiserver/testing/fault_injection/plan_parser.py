@@ -158,6 +158,7 @@ def _silence(fields: PlanReader) -> Effect:
 
 EFFECTS: Final[Mapping[str, Callable[[PlanReader], Effect]]] = {
     **{str(code): _error_effect(code) for code in effects.REFUSALS},
+    "409": lambda _fields: effects.Conflict(),
     "latency": _latency,
     "drop": _drop,
     "cut": _cut,

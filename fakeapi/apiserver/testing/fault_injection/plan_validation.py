@@ -16,7 +16,13 @@ import orjson
 
 from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.apiserver.kinds.resource_info import VERBS
-from fakeapi.apiserver.testing.fault_injection.effects import WATCHING, Effect, Staleness
+from fakeapi.apiserver.testing.fault_injection.effects import (
+    CONFLICT_VERBS,
+    WATCHING,
+    Conflict,
+    Effect,
+    Staleness,
+)
 from fakeapi.apiserver.testing.fault_injection.plan import ResourceName, Scope
 
 _EXCERPT_CHARS = 80
@@ -160,6 +166,8 @@ def _verbs_of(effect: Effect, verbs: Sequence[str]) -> Sequence[str]:
     """Return the verbs to which an effect can apply."""
     if isinstance(effect, WATCHING):
         return ("watch",)
+    if isinstance(effect, Conflict):
+        return CONFLICT_VERBS
     return ("list", "watch") if isinstance(effect, Staleness) else verbs
 
 
@@ -190,9 +198,8 @@ def _check_resource(
                 f"it can: {', '.join(sorted(able))}"
             )
     if not able.intersection(verbs):
-        raise PlanError(
-            f"{place_and_name} cannot be listed or watched, so this fault never applies"
-        )
+        needed = " or ".join(_verbs_of(effect, VERBS))
+        raise PlanError(f"{place_and_name} cannot {needed}, so this fault never applies")
 
 
 def _check_subresources(scope: Scope, concerned: Sequence[ResourceInfo], place: str) -> None:

@@ -8,7 +8,14 @@ import pytest
 
 from fakeapi.apiserver.kinds import BUILTIN
 from fakeapi.apiserver.testing.fault_injection import PlanError
-from fakeapi.apiserver.testing.fault_injection.effects import Cut, Drop, Latency, Refusal, Silence
+from fakeapi.apiserver.testing.fault_injection.effects import (
+    Conflict,
+    Cut,
+    Drop,
+    Latency,
+    Refusal,
+    Silence,
+)
 from fakeapi.apiserver.testing.fault_injection.plan import ResourceName
 from fakeapi.apiserver.testing.fault_injection.plan_parser import EFFECTS, parse_plan, read_plan
 from fakeapi.testing.faults import fault
@@ -55,6 +62,7 @@ def test_a_plan_without_a_seed_has_the_default_seed() -> None:
         (fault("429"), Refusal(429, 1)),
         (fault(500), Refusal(500, 0)),
         (fault(403), Refusal(403)),
+        (fault(409), Conflict()),
         (fault(403, message="exceeded quota"), Refusal(403, message="exceeded quota")),
         (fault("latency", seconds=2), Latency(2, 2)),
         (fault("latency", least=1, most=2, when="after"), Latency(1, 2, "after")),
@@ -154,6 +162,14 @@ INVALID_RULES: dict[str, tuple[dict[str, Any], str]] = {
         matching("stale", verbs="get"),
         "match.verbs: this fault does not apply to 'get', only to list and watch",
     ),
+    "a conflict of a create": (
+        matching(409, verbs=["update", "create"]),
+        "match.verbs: this fault does not apply to 'create', only to update and patch",
+    ),
+    "a conflict of a review": (
+        matching(409, resources="subjectaccessreviews"),
+        "match.resources: 'subjectaccessreviews' cannot update or patch, so this fault never",
+    ),
     "a silent subresource": (
         matching("silence", resources="pods", subresources="status"),
         "match.subresources: this fault applies to watch only, without subresources",
@@ -180,7 +196,7 @@ INVALID_RULES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a watch of what cannot be watched": (
         matching("expire", resources="tokenreviews"),
-        "match.resources: 'tokenreviews' cannot be listed or watched",
+        "match.resources: 'tokenreviews' cannot watch",
     ),
     "a verb that the subresource lacks": (
         matching(500, resources="pods", subresources="binding", verbs="get"),
