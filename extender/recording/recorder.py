@@ -2,14 +2,15 @@
 
 It records the events of an informer, errors included: an interrupted watch is resumed; one that
 cannot be resumed is recorded as RELISTED and the differences. A recording begins when all resources
-have been listed, or after ten seconds with those listed by then.
+have been listed, or after ten seconds with those listed by then. If all resources are recorded,
+those of definitions that are established later are listed then; the header does not name them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -25,8 +26,13 @@ from extender.recording.event_writer import (
     ResourceTrack,
     observe_object,
 )
-from extender.recording.format import TOO_DEEP, FormatError
-from extender.recording.resource_selection import RecordedSource, RecordingPlan
+from extender.recording.format import TOO_DEEP, Document, EventType, FormatError
+from extender.recording.resource_selection import (
+    DEFINITIONS,
+    RecordedSource,
+    RecordingPlan,
+    established_source,
+)
 
 BEGIN_SECONDS: Final = 10.0
 
@@ -77,13 +83,12 @@ class Recorder:
     def __init__(
         self, context: ReflectorContext, plan: RecordingPlan, writer: RecordingWriter
     ) -> None:
-        self._clock = context.clock
+        self._context = context
         self._plan = plan
         self._writer = writer
-        self._informers = [
-            TrackedReflector(context, each, ResourceTrack(each.recorded, writer.write_event))
-            for each in plan.sources
-        ]
+        self._informers: dict[str, TrackedReflector] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failed = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Record until ``stop`` is set; end with a bookmark for each resource.
@@ -91,28 +96,47 @@ class Recorder:
         Raise FormatError if an object is nested too deeply to be recorded, and the errors of the
         recording file.
         """
-        tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
-        stopped = asyncio.create_task(stop.wait())
+        for source in self._plan.sources:
+            self._follow(source)
+        ended = [asyncio.create_task(each.wait()) for each in (stop, self._failed)]
         try:
             beginning = asyncio.create_task(self._begin())
-            await _wait_first(stopped, beginning, *tasks)
+            await _wait_first(beginning, *ended)
             beginning.cancel()
-            if not self._writer.has_begun:
+            if not self._writer.has_begun and not self._failed.is_set():
                 self._start()
-            await _wait_first(stopped, *tasks)
+            await _wait_first(*ended)
         finally:
-            stopped.cancel()
-            await cancel_tasks(tasks)
-        for informer in self._informers:
+            for each in ended:
+                each.cancel()
+            await cancel_tasks(self._tasks)
+        for informer in self._informers.values():
             informer.record_bookmark()
+
+    def _follow(self, source: RecordedSource) -> None:
+        track = ResourceTrack(source.recorded, self._on_event)
+        informer = TrackedReflector(self._context, source, track)
+        self._informers[_key(source)] = informer
+        task = asyncio.create_task(informer.run())
+        task.add_done_callback(lambda _: self._failed.set())
+        self._tasks.append(task)
+
+    def _on_event(self, kind: EventType, resource: str, document: Document) -> None:
+        """Record an event; follow the resource of a definition that has been established."""
+        source = None
+        if self._plan.follows_definitions and resource == str(DEFINITIONS) and "spec" in document:
+            source = established_source(document, self._plan.namespace)
+        self._writer.write_event(kind, resource, document)
+        if source is not None and _key(source) not in self._informers:
+            self._follow(source)
 
     async def _begin(self) -> None:
         with suppress(TimeoutError):
-            await within(self._clock, BEGIN_SECONDS, self._settled())
+            await within(self._context.clock, BEGIN_SECONDS, self._settled())
         self._start()
 
     async def _settled(self) -> None:
-        for informer in self._informers:
+        for informer in list(self._informers.values()):
             await informer.wait_settled()
 
     def _start(self) -> None:
@@ -120,7 +144,12 @@ class Recorder:
         self._writer.begin(plan.server, [each.recorded for each in plan.sources], plan.namespace)
 
 
-async def _wait_first(*tasks: asyncio.Task[object]) -> None:
+def _key(source: RecordedSource) -> str:
+    """Return the key of a source: several single objects of a resource may be recorded."""
+    return f"{source.recorded.name} {source.recorded.only}"
+
+
+async def _wait_first(*tasks: asyncio.Task[Any]) -> None:
     """Return when one of the tasks has ended; raise its error."""
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:

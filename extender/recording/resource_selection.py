@@ -16,7 +16,7 @@ from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, Selection
 from extender.kube.rest.discovery import DiscoveryResult, ServedResource, discover
 from extender.kube.rest.resources import ObjectPath, Resource
-from extender.recording.format import RecordedResource
+from extender.recording.format import Document, RecordedResource
 
 DEFAULT: Final = (
     "namespaces",
@@ -51,7 +51,7 @@ EXCLUDED_FROM_ALL: Final = frozenset(
     ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 )
 """Left out of ``all``: more numerous than all other objects, and not read by any decision."""
-_DEFINITIONS: Final = Resource(
+DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
 )
 
@@ -71,11 +71,15 @@ class RecordedSource:
 
 @dataclass(frozen=True, slots=True)
 class RecordingPlan:
-    """The resources to record, and the release of their server."""
+    """The resources to record, and the release of their server.
+
+    ``follows_definitions``: custom resources that are defined later are recorded as well.
+    """
 
     server: str
     namespace: str
     sources: tuple[RecordedSource, ...]
+    follows_definitions: bool = False
 
 
 class _ServerVersion(msgspec.Struct):
@@ -91,12 +95,29 @@ async def make_plan(client: Client, names: Sequence[str], namespace: str) -> Rec
         ObjectPath("/version"), lambda raw: msgspec.json.decode(raw, type=_ServerVersion)
     )
     served = select_resources(await discover(client), names)
-    recorded = [_recorded_source(each, namespace) for each in served]
+    recorded = tuple(_recorded_source(each, namespace) for each in served)
+    if ALL in names:
+        return RecordingPlan(release.gitVersion, namespace, recorded, follows_definitions=True)
     definitions = [
         await _definition(client, each) for each in served if each.resource.group.count(".")
     ]
     sources = *(each for each in definitions if each is not None), *recorded
     return RecordingPlan(release.gitVersion, namespace, sources)
+
+
+def established_source(definition: Document, namespace: str) -> RecordedSource | None:
+    """Return the custom resource of a definition; None if it is not established."""
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    if not any((c["type"], c["status"]) == ("Established", "True") for c in conditions):
+        return None
+    spec = definition["spec"]
+    group, names, namespaced = spec["group"], spec["names"], spec["scope"] == "Namespaced"
+    served = [version for version in spec["versions"] if version["served"]]
+    version = max(served, key=lambda each: each["storage"], default=None)
+    if version is None:
+        return None
+    resource = Resource(group, version["name"], names["plural"], namespaced=namespaced)
+    return _recorded_source(ServedResource(resource, names["kind"], frozenset()), namespace)
 
 
 def select_resources(discovered: DiscoveryResult, names: Sequence[str]) -> Sequence[ServedResource]:
@@ -135,10 +156,10 @@ async def _definition(client: Client, served: ServedResource) -> RecordedSource 
     """Return the definition of a custom resource; None if there is none or it is forbidden."""
     name = str(served.resource)
     try:
-        await client.get(_DEFINITIONS.object(name), bytes)
+        await client.get(DEFINITIONS.object(name), bytes)
     except ApiError:
         return None
     recorded = RecordedResource(
-        str(_DEFINITIONS), "apiextensions.k8s.io/v1", "CustomResourceDefinition", only=name
+        str(DEFINITIONS), "apiextensions.k8s.io/v1", "CustomResourceDefinition", only=name
     )
-    return RecordedSource(_DEFINITIONS, Selection(field_selector=f"metadata.name={name}"), recorded)
+    return RecordedSource(DEFINITIONS, Selection(field_selector=f"metadata.name={name}"), recorded)

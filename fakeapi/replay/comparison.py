@@ -166,13 +166,12 @@ def _pod_name(
 
 
 def _in_scope(header: Header, followed: RecordedResource | None, document: Document) -> bool:
-    if followed is None:
+    metadata = document["metadata"]
+    namespace = metadata.get("namespace")
+    if namespace and header.namespace not in ("", namespace):
         return False
-    inside = not followed.namespaced or header.namespace in (
-        "",
-        document["metadata"].get("namespace"),
-    )
-    return inside and followed.only in ("", document["metadata"]["name"])
+    # The header does not name the resources of definitions that were created later.
+    return followed is None or followed.only in ("", metadata["name"])
 
 
 def _compare_resource(

@@ -116,6 +116,7 @@ def _notes(
 
 def _unrecorded_owners(recording: Recording, planner: ActionPlanner) -> Iterator[str]:
     kinds = {(each.api_version, each.kind) for each in recording.header.resources}
+    kinds |= {(each.api_version, each.kind) for each in recording.events}
     lost = Counter(
         str(owner.get("kind"))
         for document in planner.recorded.present.values()

@@ -17,8 +17,10 @@ from extender.recording.recorder import Recorder
 from extender.recording.resource_selection import ResourceNameError, make_plan
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
+from tests.builders.definitions import INTEGER, definition
 from tests.extender.recording.recording_lines import an_object
 from tests.fakeapi.replay.random_world import GADGET_DEFINITION
+from tests.fakeapi.replay.replays import replayed
 
 
 class Output:
@@ -147,6 +149,25 @@ class TestResources:
             "pods",
         ]
         assert output.events == [(0, "LISTED", "gadgets.example.com")]
+
+    async def test_all_includes_resources_that_are_defined_later(
+        self, cluster: VirtualCluster
+    ) -> None:
+        cluster.load([GADGET_DEFINITION])
+        async with recorded(cluster, "all") as output:
+            await cluster.clock.advance(5)
+            cluster.load([definition(spec={"size": INTEGER}), an_object("g", "Gadget")])
+            await cluster.clock.advance(5)
+            cluster.load([an_object("w", "Widget")])
+            await cluster.clock.advance(60)
+        custom = "gadgets.example.com", "widgets.example.com"
+        events = [(each.type, each.metadata.name) for each in output.recording.events]
+        assert [events.count(("LISTED", name)) for name in custom] == [1, 0]
+        assert events.count(("ADDED", "g")) == events.count(("ADDED", "w")) == 1
+
+        report = await replayed(output.recording, "none")
+        assert report.same
+        assert report.resources["widgets.example.com"].recorded == 1
 
     async def test_served_default_resources(self, cluster: VirtualCluster) -> None:
         plan = await make_plan(cluster.client, (), "")
