@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -46,6 +47,12 @@ UpstreamVersion = Annotated[
     str,
     typer.Option("--upstream", metavar="V", help="kube-scheduler release to follow, such as 1.34."),
 ]
+
+_WITHOUT_CONTROLLER: Final = {
+    "cronjobs.batch": ("job", "no component creates their Jobs"),
+    "horizontalpodautoscalers.autoscaling": ("deployment", "no component scales their targets"),
+}
+"""Kinds that have no controller here, by resource; with the component that users expect it from."""
 
 _COMPONENT_NOUNS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
 
@@ -243,6 +250,7 @@ async def _serve(
     raise_open_file_limit(MANY_FILES)
     log_loop_errors()
     cluster = create()
+    _log_missing_controllers(cluster)
     try:
         cluster.load(files)
     except StatusError as error:
@@ -260,6 +268,15 @@ async def _serve(
         await stop.wait()
         if recording is not None and recording.done():
             recording.result()
+
+
+def _log_missing_controllers(cluster: FakeCluster) -> None:
+    """Log the first object of a kind without a controller, where one is expected."""
+    kinds = {kind.resource: kind for kind in cluster.api.builtin.all}
+    for resource, (companion, missing) in _WITHOUT_CONTROLLER.items():
+        if companion in cluster.control_plane.run:
+            log_once = cache(partial(log_line, f"{resource}: stored without effect, {missing}"))
+            cluster.api.store.listen(kinds[resource], log_once)
 
 
 def _recording_errors() -> tuple[type[Exception], ...]:
