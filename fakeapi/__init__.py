@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from fakeapi.apiserver.wire.errors import StatusError as StatusError
     from fakeapi.apiserver.wire.http_messages import User as User
     from fakeapi.controlplane.kubelet.scripts import ScriptError as ScriptError
-    from fakeapi.controlplane.scheduler.configuration import (
-        SchedulerConfigError as SchedulerConfigError,
-    )
+    from fakeapi.controlplane.scheduler.options import SchedulerConfigError as SchedulerConfigError
     from fakeapi.replay.component_effects import (
         UnsupportedComponentError as UnsupportedComponentError,
     )
@@ -55,7 +53,7 @@ _MODULES: Final = {
     "ProcessError": "fakeapi.testing.process_cluster",
     "RecordingError": "extender.recording.files",
     "ReplayError": "fakeapi.replay.player",
-    "SchedulerConfigError": "fakeapi.controlplane.scheduler.configuration",
+    "SchedulerConfigError": "fakeapi.controlplane.scheduler.options",
     "ScriptError": "fakeapi.controlplane.kubelet.scripts",
     "ServerVersionError": "fakeapi.apiserver.discovery.version_and_health",
     "StatusError": "fakeapi.apiserver.wire.errors",

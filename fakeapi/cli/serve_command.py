@@ -28,7 +28,7 @@ from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
 from fakeapi.controlplane.kubelet.scripts import MAX_NODES, ScriptError
-from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
+from fakeapi.controlplane.scheduler.options import SchedulerConfigError
 from fakeapi.testing.fake_cluster import FakeCluster
 from policies.kubernetes.releases import NEWEST, UnknownReleaseError, gate_warnings
 from policies.workloadspread.quirks import UnknownModeError

@@ -31,7 +31,7 @@ from fakeapi.controlplane.kubelet.scripts import (
     ScriptSource,
     with_nodes,
 )
-from fakeapi.controlplane.scheduler.configuration import (
+from fakeapi.controlplane.scheduler.options import (
     ConfigurationSource,
     ExtenderFunction,
     ExtenderWait,

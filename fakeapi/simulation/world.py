@@ -26,7 +26,7 @@ from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY, Store
 from fakeapi.apiserver.testing.management_api import ManagementApi
 from fakeapi.apiserver.testing.object_history import ObjectHistory, find_kind, read_history
 from fakeapi.apiserver.testing.request_log import RequestRecord
-from fakeapi.controlplane.scheduler.configuration import SchedulerOptions
+from fakeapi.controlplane.scheduler.options import SchedulerOptions
 from policies.workloadspread.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from fakeapi.apiserver.serving.local_transport import LocalTransport
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.testing.object_history import ObjectHistory
 from fakeapi.apiserver.testing.request_log import RequestRecord
-from fakeapi.controlplane.scheduler.configuration import SchedulerOptions
+from fakeapi.controlplane.scheduler.options import SchedulerOptions
 from fakeapi.simulation.background_tasks import BackgroundTasks
 from fakeapi.simulation.world import World
 from fakeapi.testing.faults import FaultControl

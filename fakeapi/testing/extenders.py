@@ -37,7 +37,7 @@ from extender.protocol.verb_context import Search
 from extender.server.http_handlers import handle_verb
 from extender.server.service import Service, VerbCall
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from fakeapi.controlplane.scheduler.configuration import Call, ExtenderWait, Reply
+from fakeapi.controlplane.scheduler.options import Call, ExtenderWait, Reply
 from fakeapi.testing.cluster import Cluster
 from policies.engine_selection import build_engine
 from policies.kubernetes.releases import NEWEST, Release

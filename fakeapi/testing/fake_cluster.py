@@ -51,7 +51,7 @@ from fakeapi.controlplane.components import (
     register_nodes,
 )
 from fakeapi.controlplane.kubelet.scripts import ScriptSource
-from fakeapi.controlplane.scheduler.configuration import (
+from fakeapi.controlplane.scheduler.options import (
     ConfigurationSource,
     ExtenderFunction,
     ExtenderWait,

@@ -19,7 +19,7 @@ from fakeapi.controlplane.components import (
     register_nodes,
 )
 from fakeapi.controlplane.kubelet.scripts import ScriptSource
-from fakeapi.controlplane.scheduler.configuration import ConfigurationSource, ExtenderFunction
+from fakeapi.controlplane.scheduler.options import ConfigurationSource, ExtenderFunction
 from fakeapi.simulation.world import ComponentOptions, World, create_world
 from fakeapi.testing.cluster import Cluster
 from policies.workloadspread.quirks import quirks_of_mode

@@ -27,7 +27,7 @@ from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.cli.root_command import main
 from fakeapi.controlplane.components import read_scheduler_options, read_simulation_script
 from fakeapi.controlplane.kubelet.scripts import ScriptError
-from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
+from fakeapi.controlplane.scheduler.options import SchedulerConfigError
 from fakeapi.demo.scenarios import scenario
 from fakeapi.simulation.world import create_world
 from tests.builders import controller_spec, manifest, node_json, owner, pod_json

@@ -1,23 +1,17 @@
 """The scheduler's configuration: profiles, extenders, and backoff.
 
-It is separate from the scheduler, because a cluster takes these options even if it runs none.
-
 Source: pkg/scheduler/apis/config/types.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
-import orjson
 
 from extender.config.plugin_args import DefaultPreemptionArgs, ManagedResource
-from extender.kube.rest.clock import Clock
-from fakeapi.controlplane.scheduler.extender_trace import ExtenderCallTrace
 from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import DEFAULT_SCHEDULER
@@ -100,80 +94,3 @@ def plain_extender(url: str) -> ExtenderConfig:
     return ExtenderConfig(
         url, filter_verb="filter", preempt_verb="preempt", node_cache_capable=True
     )
-
-
-OK: Final = 200
-
-
-class SchedulerConfigError(ValueError):
-    """A scheduler's configuration is invalid; the text has the field and what was expected."""
-
-
-class UnansweredError(Exception):
-    """An extender did not respond; the text is the reason in the words of Go's HTTP client."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A POST to an extender: its ``urlPrefix`` as it is configured, the verb, and JSON."""
-
-    prefix: str
-    verb: str
-    body: bytes
-
-    @property
-    def url(self) -> str:
-        """The URL of the call; slashes at the end of the prefix are dropped."""
-        return f"{self.prefix.rstrip('/')}/{self.verb}"
-
-    def document(self) -> Any:
-        """Return the body as JSON."""
-        return orjson.loads(self.body)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The response of an extender; kube-scheduler treats any status but 200 as an error."""
-
-    status: int
-    body: bytes
-
-    @staticmethod
-    def of(document: Any, status: int = OK) -> Reply:
-        """Return a response with a JSON body."""
-        return Reply(status, orjson.dumps(document))
-
-
-ExtenderFunction: TypeAlias = Callable[[Call], Reply | Awaitable[Reply]]
-"""An extender in this process, plain or async; one that raises UnansweredError is unreachable."""
-
-ConfigurationSource: TypeAlias = str | bytes | Mapping[str, Any]
-"""A KubeSchedulerConfiguration: a document, or its YAML."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExtenderWait:
-    """How a scheduler waits for extenders: the clock of time limits, and a context to wait in."""
-
-    clock: Clock
-    during: Callable[[], AbstractContextManager[None]] = nullcontext
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerOptions:
-    """The options of a scheduler.
-
-    ``configuration`` None is kube-scheduler's default: one profile, no extenders. ``extenders`` are
-    called in this process for configured ones whose ``urlPrefix`` is the key; all others are called
-    over HTTP. Every call is added to ``trace``. Without ``waiting``, time limits of extender calls
-    are measured by the world's clock, which keeps running.
-    """
-
-    configuration: SchedulerConfiguration | None = None
-    extenders: Mapping[str, ExtenderFunction] = field(default_factory=dict)
-    trace: ExtenderCallTrace = field(default_factory=ExtenderCallTrace)
-    waiting: ExtenderWait | None = None
-
-    def for_fork(self) -> SchedulerOptions:
-        """Return the same options for another world, with a new trace."""
-        return replace(self, trace=ExtenderCallTrace())

@@ -37,14 +37,13 @@ from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.typed_decoder import FieldError
 from extender.kube.decoders.yaml_loader import load_document
 from fakeapi.controlplane.scheduler.configuration import (
-    ConfigurationSource,
     ExtenderConfig,
     Profile,
-    SchedulerConfigError,
     SchedulerConfiguration,
     StrictConfig,
     plain_extender,
 )
+from fakeapi.controlplane.scheduler.options import ConfigurationSource, SchedulerConfigError
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import DEFAULT_SCHEDULER
 from policies.preemption.filtering import IN_TREE, configured_filters

@@ -14,14 +14,7 @@ from typing import TypeVar
 from extender.kube.rest.clock import Clock, within
 from fakeapi.controlplane.scheduler import extender_v1
 from fakeapi.controlplane.scheduler.cache import CachedPod
-from fakeapi.controlplane.scheduler.configuration import (
-    OK,
-    Call,
-    ExtenderConfig,
-    ExtenderWait,
-    Reply,
-    UnansweredError,
-)
+from fakeapi.controlplane.scheduler.configuration import ExtenderConfig
 from fakeapi.controlplane.scheduler.extender_results import (
     ExtenderVictims,
     FilteredNodes,
@@ -35,6 +28,7 @@ from fakeapi.controlplane.scheduler.extender_trace import (
     ExtenderOutcome,
 )
 from fakeapi.controlplane.scheduler.extender_v1 import ExtenderResponseError, FatalResponseError
+from fakeapi.controlplane.scheduler.options import OK, Call, ExtenderWait, Reply, UnansweredError
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import VictimSet

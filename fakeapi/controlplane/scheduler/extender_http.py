@@ -14,14 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from extender.kube.rest.http_transport import client_tls, skip_verification
-from fakeapi.controlplane.scheduler.configuration import (
-    Call,
-    ExtenderConfig,
-    ExtenderFunction,
-    Reply,
-    TlsConfig,
-    UnansweredError,
-)
+from fakeapi.controlplane.scheduler.configuration import ExtenderConfig, TlsConfig
+from fakeapi.controlplane.scheduler.options import Call, ExtenderFunction, Reply, UnansweredError
 from fakeapi.http_client import HttpClient, HttpClientError
 
 _HEADERS = {"User-Agent": "Go-http-client/1.1"}

@@ -28,15 +28,11 @@ from fakeapi.controlplane.scheduler.cache import (
     pod_reader,
     read_node,
 )
-from fakeapi.controlplane.scheduler.configuration import (
-    ExtenderWait,
-    Profile,
-    SchedulerConfiguration,
-    SchedulerOptions,
-)
+from fakeapi.controlplane.scheduler.configuration import Profile, SchedulerConfiguration
 from fakeapi.controlplane.scheduler.extender import Extender, ExtenderCallContext
 from fakeapi.controlplane.scheduler.extender_http import ExtenderPost
 from fakeapi.controlplane.scheduler.feasible_nodes import NodeFinder, PodAttempt, SchedulingInputs
+from fakeapi.controlplane.scheduler.options import ExtenderWait, SchedulerOptions
 from fakeapi.controlplane.scheduler.pod_group_cycle import (
     PodGroupAttempt,
     PodGroupCycle,

@@ -11,7 +11,7 @@ import pytest
 from extender.protocol.verb_context import Search
 from extender.recording.files import read_recording
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.configuration import Call, Reply
+from fakeapi.controlplane.scheduler.options import Call, Reply
 from fakeapi.replay.report import Report
 from fakeapi.testing.extenders import InProcessReprieve
 from policies.kubernetes.releases import release

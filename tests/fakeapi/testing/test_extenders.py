@@ -12,7 +12,7 @@ from aiohttp import web
 from fakeapi import FakeCluster
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.controlplane.components import read_scheduler_options, remote_extender_urls
-from fakeapi.controlplane.scheduler.configuration import Call, Reply
+from fakeapi.controlplane.scheduler.options import Call, Reply
 from fakeapi.replay.report import Report
 from fakeapi.testing.extenders import (
     ExtenderNotReadyError,

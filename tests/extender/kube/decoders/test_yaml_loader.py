@@ -23,8 +23,8 @@ from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.kube.rest.kubeconfig import kubeconfig_endpoint
 from fakeapi.controlplane.kubelet.script_parser import parse_script
 from fakeapi.controlplane.kubelet.scripts import ScriptError
-from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
 from fakeapi.controlplane.scheduler.configuration_loader import load_scheduler_configuration
+from fakeapi.controlplane.scheduler.options import SchedulerConfigError
 from policies.kubernetes.releases import NEWEST
 from tests.extender.conftest import HandClock
 from tests.faults.table import YAML_BOMBS

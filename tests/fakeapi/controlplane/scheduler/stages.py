@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from extender.kube.rest.resources import NODES, PODS
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
+from fakeapi.controlplane.scheduler.options import Call, ExtenderFunction, Reply
 from tests.builders import Document, manifest, node_json, pod_json
 from tests.builders import pdb_json as pdb_json
 from tests.stage import EVENTS, Opener, Stage

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from fakeapi import FakeCluster, VirtualCluster
-from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError, plain_extender
+from fakeapi.controlplane.scheduler.configuration import plain_extender
 from fakeapi.controlplane.scheduler.configuration_loader import load_scheduler_configuration
+from fakeapi.controlplane.scheduler.options import SchedulerConfigError
 from policies.kubernetes.releases import NEWEST, UnknownReleaseError, release
 from policies.preemption.filtering import IN_TREE
 from tests.commands import ROOT

@@ -8,13 +8,8 @@ import pytest
 
 from extender.kube.rest.clock import Clock
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.configuration import (
-    Call,
-    ExtenderFunction,
-    Reply,
-    UnansweredError,
-)
 from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
+from fakeapi.controlplane.scheduler.options import Call, ExtenderFunction, Reply, UnansweredError
 from tests.builders import Document, container_json
 from tests.fakeapi.controlplane.scheduler.stages import (
     Answer,

@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from fakeapi.controlplane.scheduler import extender_v1
-from fakeapi.controlplane.scheduler.configuration import Call
 from fakeapi.controlplane.scheduler.extender_v1 import (
     DecodedFilterResult,
     DecodedMetaVictims,
@@ -19,6 +18,7 @@ from fakeapi.controlplane.scheduler.extender_v1 import (
     decode_host_priorities,
     decode_preemption_result,
 )
+from fakeapi.controlplane.scheduler.options import Call
 from fakeapi.demo.scenarios import captured_request
 from tests.builders import Document
 

@@ -16,7 +16,7 @@ from extender.kube.decoders.pods import decode_pod
 from extender.kube.rest.api_errors import ApiError
 from extender.protocol.verb_context import Search
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
+from fakeapi.controlplane.scheduler.options import Call, ExtenderFunction, Reply
 from fakeapi.testing.extenders import InProcessReprieve
 from policies import Snapshot, assemble, decide_filter, decide_preemption
 from policies.kubernetes.releases import NEWEST

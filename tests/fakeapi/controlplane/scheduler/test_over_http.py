@@ -15,9 +15,10 @@ from aiohttp.test_utils import TestServer
 from extender.secure_serving.self_signed import CertificateAuthority
 from fakeapi import FakeCluster
 from fakeapi.apiserver.wire.http_messages import ADMIN_USER
-from fakeapi.controlplane.scheduler.configuration import TlsConfig, UnansweredError, plain_extender
+from fakeapi.controlplane.scheduler.configuration import TlsConfig, plain_extender
 from fakeapi.controlplane.scheduler.extender_http import tls_context
 from fakeapi.controlplane.scheduler.extender_trace import ExtenderCall, ExtenderOutcome
+from fakeapi.controlplane.scheduler.options import UnansweredError
 from tests.builders import Document
 from tests.fakeapi.controlplane.scheduler.stages import configured, node, pod
 from tests.fakeapi.webhook_server import serving

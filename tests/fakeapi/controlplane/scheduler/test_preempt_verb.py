@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
 from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
+from fakeapi.controlplane.scheduler.options import Call, ExtenderFunction, Reply
 from tests.builders import Document
 from tests.fakeapi.controlplane.scheduler.stages import (
     FULL,
