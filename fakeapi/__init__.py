@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from fakeapi.apiserver.wire.errors import StatusError as StatusError
     from fakeapi.apiserver.wire.http_messages import User as User
     from fakeapi.controlplane.kubelet.scripts import ScriptError as ScriptError
+    from fakeapi.controlplane.scheduler.options import Call as Call
+    from fakeapi.controlplane.scheduler.options import Reply as Reply
     from fakeapi.controlplane.scheduler.options import SchedulerConfigError as SchedulerConfigError
+    from fakeapi.controlplane.scheduler.options import UnansweredError as UnansweredError
     from fakeapi.replay.component_effects import (
         UnsupportedComponentError as UnsupportedComponentError,
     )
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from policies.workloadspread.quirks import UnknownModeError as UnknownModeError
 
 _MODULES: Final = {
+    "Call": "fakeapi.controlplane.scheduler.options",
     "FakeCluster": "fakeapi.testing.fake_cluster",
     "Fault": "fakeapi.testing.faults",
     "ManifestError": "extender.kube.decoders.manifests",
@@ -53,11 +57,13 @@ _MODULES: Final = {
     "ProcessError": "fakeapi.testing.process_cluster",
     "RecordingError": "extender.recording.files",
     "ReplayError": "fakeapi.replay.player",
+    "Reply": "fakeapi.controlplane.scheduler.options",
     "SchedulerConfigError": "fakeapi.controlplane.scheduler.options",
     "ScriptError": "fakeapi.controlplane.kubelet.scripts",
     "ServerVersionError": "fakeapi.apiserver.discovery.version_and_health",
     "StatusError": "fakeapi.apiserver.wire.errors",
     "ThreadedCluster": "fakeapi.testing.threaded_cluster",
+    "UnansweredError": "fakeapi.controlplane.scheduler.options",
     "UnknownComponentError": "extender.controllers.process.controller_manager",
     "UnknownModeError": "policies.workloadspread.quirks",
     "UnknownReleaseError": "policies.kubernetes.releases",
