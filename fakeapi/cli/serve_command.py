@@ -24,6 +24,7 @@ from extender.secure_serving.pem import MissingExtraError
 from extender.terminal.command_line import FeatureGatesOption, stop_signal
 from extender.terminal.loop_errors import log_loop_errors
 from extender.terminal.program import log_line
+from fakeapi.apiserver.store.object_store import StoreEvent
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
@@ -272,11 +273,18 @@ async def _serve(
 
 def _log_missing_controllers(cluster: FakeCluster) -> None:
     """Log the first object of a kind without a controller, where one is expected."""
-    kinds = {kind.resource: kind for kind in cluster.api.builtin.all}
-    for resource, (companion, missing) in _WITHOUT_CONTROLLER.items():
-        if companion in cluster.control_plane.run:
-            log_once = cache(partial(log_line, f"{resource}: stored without effect, {missing}"))
-            cluster.api.store.listen(kinds[resource], log_once)
+    logs = {
+        resource: cache(partial(log_line, f"{resource}: stored without effect, {missing}"))
+        for resource, (companion, missing) in _WITHOUT_CONTROLLER.items()
+        if companion in cluster.control_plane.run
+    }
+
+    def log_first(event: StoreEvent | None) -> None:
+        log = logs.get(event.kind.resource) if event else None
+        if log is not None:
+            log()
+
+    cluster.api.store.tap(log_first)
 
 
 def _recording_errors() -> tuple[type[Exception], ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 
 from tests.builders import manifest
 from tests.commands import start, written
@@ -25,6 +26,7 @@ def autoscaler(name: str) -> dict[str, Any]:
     return {**manifest("HorizontalPodAutoscaler", name, spec=spec), "apiVersion": "autoscaling/v2"}
 
 
+OBJECTS = [cron_job("a"), cron_job("b"), autoscaler("a"), autoscaler("b")]
 LINES = [
     f"reprieve: {resource}: stored without effect, no component {missing}"
     for resource, missing in (
@@ -36,17 +38,26 @@ LINES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("run", "lines"), [("all", LINES), ("gc,job", LINES[:1]), ("gc,namespaces", [])]
+    ("run", "objects", "lines"),
+    [
+        ("all", OBJECTS, LINES),
+        ("gc,job", OBJECTS, LINES[:1]),
+        ("gc,namespaces", OBJECTS, []),
+        ("all", [manifest("ConfigMap", "a")], []),
+    ],
 )
 async def test_the_first_object_that_no_component_handles_is_logged(
-    run: str, lines: list[str], tmp_path: Path
+    run: str, objects: list[dict[str, Any]], lines: list[str], tmp_path: Path
 ) -> None:
-    objects = cron_job("a"), cron_job("b"), autoscaler("a"), autoscaler("b")
     file = written(tmp_path, "objects.json", *objects)
     process = await start("fakeapi", "--port", "0", "--run", run, "--load", file)
     assert process.stdout is not None
     async with asyncio.timeout(20):
-        assert (await process.stdout.readline()).startswith(b"listening on ")
+        line = (await process.stdout.readline()).decode()
+    async with ClientSession(line.removeprefix("listening on ").strip()) as session:
+        for _ in range(2):
+            async with session.post("/_fakeapi/reset") as answer:
+                assert answer.status == 200
     process.terminate()
     _, errors = await process.communicate()
     assert errors.decode().splitlines() == lines
