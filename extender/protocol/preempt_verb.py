@@ -121,6 +121,7 @@ class PreemptArgs:
         If the context has no time left, choose the best candidate found so far and add a note.
         Raise DeadlineExceededError if there is none.
         """
+        context = replace(context, engine=context.engine.for_preemptor(self.pod))
         context = _with_assumed_pods(self, context)
         decision = _decide_own(self, context)
         if decision.untried and decision.chosen is None:

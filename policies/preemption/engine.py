@@ -34,6 +34,10 @@ class Engine(Protocol):
         """The rules of every decision."""
         ...
 
+    def for_preemptor(self, pod: Pod) -> Engine:
+        """Return the engine that decides by the policy that applies to a preemptor."""
+        ...
+
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Prepare for decisions about ``snapshot``.
 

@@ -60,6 +60,7 @@ def explain_decision(
     """Return the explanation of a decision on ``snapshot`` with the ``potential`` nodes given."""
     if not decision.eligible or decision.reason:
         return PreemptionExplanation(decision)
+    rules = rules.for_preemptor(decision.pod)
     snapshot = rules.policy.view_of(snapshot)
     units = victim_units(snapshot, rules.release)
     refused = {} if decision.untried else decision.rejected

@@ -7,7 +7,7 @@ criteria in another order, or fewer of them, criteria over costs, and guards.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from policies.kubernetes.criteria import Criterion, Order
@@ -189,8 +189,20 @@ POLICIES: Mapping[str, Policy] = {KUBE_SCHEDULER.name: KUBE_SCHEDULER}
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyRule:
+    """A policy, and the preemptors that it applies to."""
+
+    name: str
+    applies_to: Callable[[Pod], bool]
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerRules:
     """The release of kube-scheduler, its in-tree filters, and the policy of a decision.
+
+    The first of ``policy_rules`` that applies to a preemptor has its policy; ``policy`` is that of
+    all others.
 
     ``scheduler_names`` are the names of its profiles, if it has several. Nominations of the pods of
     other schedulers do not count. ``assumed_gates`` are those of the release's gates that
@@ -202,6 +214,14 @@ class SchedulerRules:
     policy: Policy = KUBE_SCHEDULER
     scheduler_names: frozenset[str] = frozenset()
     assumed_gates: frozenset[FeatureGate] = frozenset()
+    policy_rules: tuple[PolicyRule, ...] = ()
+
+    def for_preemptor(self, pod: Pod) -> SchedulerRules:
+        """Return the rules with the only policy that applies to a preemptor."""
+        if not self.policy_rules:
+            return self
+        found = next((rule.policy for rule in self.policy_rules if rule.applies_to(pod)), None)
+        return replace(self, policy=found or self.policy, policy_rules=())
 
 
 DEFAULT_RULES = SchedulerRules()

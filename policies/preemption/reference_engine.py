@@ -149,6 +149,7 @@ def post_filter(
     false, no more of them are tried. Raise DeadlineExceededError if it does before the first one.
     """
     pod, statuses = filtering.pod, filtering.rejected
+    rules = rules.for_preemptor(pod)
     snapshot = rules.policy.view_of(snapshot)
     if not snapshot.nodes:
         return PreemptionDecision(
@@ -281,6 +282,10 @@ class ReferenceEngine:
     """These functions as an engine; it keeps no state between decisions."""
 
     rules: SchedulerRules = DEFAULT_RULES
+
+    def for_preemptor(self, pod: Pod) -> ReferenceEngine:
+        """Return the engine that decides by the policy that applies to a preemptor."""
+        return ReferenceEngine(self.rules.for_preemptor(pod))
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Do nothing: each decision reads its snapshot."""

@@ -75,6 +75,20 @@ class VectorizedEngine:
         self.rules: Final = rules
         self._columns = ClusterColumns(rules.policy, rules.release)
         self._followed = self._columns.snapshot
+        self._by_policy: dict[int, VectorizedEngine] = {}
+
+    def for_preemptor(self, pod: Pod) -> VectorizedEngine:
+        """Return the engine that decides by the policy that applies to a preemptor.
+
+        Each policy has columns of its own, from its first use on.
+        """
+        rules = self.rules.for_preemptor(pod)
+        if rules.policy is self.rules.policy:
+            return self
+        engine = self._by_policy.get(id(rules.policy))
+        if engine is None:
+            engine = self._by_policy[id(rules.policy)] = VectorizedEngine(rules)
+        return engine
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Update the columns to ``snapshot``.
@@ -141,6 +155,9 @@ class VectorizedEngine:
         has_time_left: HasTimeLeft = no_deadline,
     ) -> PreemptionDecision:
         """Do the same as :func:`policies.preemption.reference_engine.preempt`."""
+        engine = self.for_preemptor(pod)
+        if engine is not self:
+            return engine.preempt(pod, snapshot, potential, among, has_time_left)
         requested = self._requested_rows(snapshot, among)
         evaluation = self._evaluation(pod, snapshot, has_time_left) if snapshot.nodes else None
         if evaluation is None:

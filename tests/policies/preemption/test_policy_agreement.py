@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from policies.kubernetes.releases import RELEASES, Release
 from policies.preemption.explanation import explain_decision
-from policies.preemption.policy import Policy, SchedulerRules
-from policies.preemption.reference_engine import preempt
+from policies.preemption.guards.victim_guard import protected_pods
+from policies.preemption.policy import Policy, PolicyRule, SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine, preempt
 from policies.preemption.vectorized import VectorizedEngine
+from tests.builders import node, pod, snapshot
 from tests.properties.policies import shaped_policies, worked_snapshots
 from tests.properties.strategies import Cluster, grouped_clusters, rich_clusters
 
@@ -41,3 +43,22 @@ def test_columns_that_have_followed_one_cluster_after_another(
         assert engine.preempt(cluster.preemptor, snapshot) == preempt(
             cluster.preemptor, snapshot, rules
         )
+
+
+def test_the_first_rule_that_applies_to_a_preemptor_has_its_policy() -> None:
+    guard = protected_pods("web", lambda each: each.name == "web")
+    strict = Policy("strict", victim_guards=(guard,))
+    rules = SchedulerRules(
+        policy_rules=(
+            PolicyRule("batch", lambda each: each.namespace == "batch", strict),
+            PolicyRule("also batch", lambda each: each.namespace == "batch", Policy("unused")),
+        )
+    )
+    cluster = snapshot(node(cpu="1"), pod("web", on="node-1", cpu="1"))
+    engines = VectorizedEngine(rules), ReferenceEngine(rules)
+    for namespace, chosen in (("batch", None), ("other", "node-1")):
+        preemptor = pod("p", cpu="1", priority=5, namespace=namespace)
+        for engine in engines:
+            found = engine.preempt(preemptor, cluster).chosen
+            assert (found and found.node) == chosen
+            assert engine.for_preemptor(preemptor).rules.policy.name in ("strict", "kube-scheduler")
