@@ -14,7 +14,12 @@ from policies.kubernetes.criteria import Criterion, Order
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.preemption.costs.candidate_criteria import CandidateCriterion, GroupTotals, bound
+from policies.preemption.costs.candidate_criteria import (
+    CandidateCriterion,
+    CostCriterion,
+    GroupTotals,
+    bound,
+)
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
 from policies.preemption.guards.attempt_guard import AttemptGuard
@@ -146,6 +151,13 @@ class Policy:
     priority_gap: int = 1
     strict_budgets: bool = False
 
+    @property
+    def annotations(self) -> frozenset[str]:
+        """The keys of the annotations that the policy reads."""
+        criteria = (*self.candidates, *(limit.criterion for limit in self.candidate_limits))
+        costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
+        return frozenset[str]().union(*(cost.annotations for cost in costs))
+
     def protected_until_ns(self, pod: Pod) -> int:
         """Return the time until which guards protect a pod; see :class:`VictimGuard`."""
         return max((guard.until_ns(pod) for guard in self.victim_guards), default=UNPROTECTED)
@@ -215,6 +227,16 @@ class SchedulerRules:
     scheduler_names: frozenset[str] = frozenset()
     assumed_gates: frozenset[FeatureGate] = frozenset()
     policy_rules: tuple[PolicyRule, ...] = ()
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies of all preemptors."""
+        return (*(rule.policy for rule in self.policy_rules), self.policy)
+
+    @property
+    def annotations(self) -> frozenset[str]:
+        """The keys of the annotations that any policy reads."""
+        return frozenset[str]().union(*(policy.annotations for policy in self.policies))
 
     def for_preemptor(self, pod: Pod) -> SchedulerRules:
         """Return the rules with the only policy that applies to a preemptor."""
