@@ -106,7 +106,7 @@ def within_limits(run: DryRunRows, limits: Sequence[BoundLimit], allowed: Ints) 
 
     ``allowed`` is what each budget allows.
     """
-    if not limits:
+    if not limits or not len(run.candidates):
         return run
     candidates, every = RankedCandidates(run, {}), np.arange(len(run.candidates))
     refused = np.zeros(len(every), np.bool_)

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from policies.kubernetes.releases import RELEASES, Release
 from policies.preemption.explanation import explain_decision
+from policies.preemption.guards.candidate_limit import CandidateLimit
 from policies.preemption.guards.victim_guard import protected_pods
-from policies.preemption.policy import Policy, PolicyRule, SchedulerRules
+from policies.preemption.policy import CANDIDATE_CRITERIA, Policy, PolicyRule, SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot
+from tests.properties.engines import assert_agreement
 from tests.properties.policies import shaped_policies, worked_snapshots
 from tests.properties.strategies import Cluster, grouped_clusters, rich_clusters
 
@@ -62,3 +64,9 @@ def test_the_first_rule_that_applies_to_a_preemptor_has_its_policy() -> None:
             found = engine.preempt(preemptor, cluster).chosen
             assert (found and found.node) == chosen
             assert engine.for_preemptor(preemptor).rules.policy.name in ("strict", "kube-scheduler")
+
+
+def test_a_limit_on_a_cluster_without_pods() -> None:
+    limit = CandidateLimit("limit", CANDIDATE_CRITERIA["lowest priority of the first victim"], 1)
+    rules = SchedulerRules(policy=Policy("limited", candidate_limits=(limit,)))
+    assert_agreement(pod("p", cpu="2", priority=5), snapshot(node(cpu="1")), rules)
