@@ -10,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
+import numpy as np
+
 from policies.kubernetes.snapshot import Pod
+from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.columns.pod_block import PodBlock
 from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
 from policies.preemption.costs.groupings import Grouping
-from policies.preemption.costs.pod_cost import NO_COST, Cost, PodCost
+from policies.preemption.costs.pod_cost import MAX_COST, NO_COST, SECOND_NS, Cost, PodCost
 from policies.preemption.policy import Policy
 
 PROTECTED_UNTIL: Final = 0
@@ -73,6 +76,7 @@ class PolicyColumns:
             if isinstance(each, CostCriterion | GroupCriterion) and each.grouping is not None
         }
         self.is_read = bool(policy.victim_guards or self._costs or self._groups)
+        self._totals: dict[tuple[PodCost, Grouping, int], Ints] = {}
         channels = _FIRST_COST + _OF_COST * len(self._costs) + len(self._groups)
         self.block = PodBlock(channels)
 
@@ -87,6 +91,19 @@ class PolicyColumns:
     def groups(self, grouping: Grouping) -> GroupNumbers:
         """Return the numbers of the groups of a grouping."""
         return self._groups[grouping]
+
+    def totals(self, cost: PodCost, grouping: Grouping, now_ns: int) -> Ints:
+        """Return the cost of each group in the cluster at a time, by its number."""
+        key = cost, grouping, now_ns // SECOND_NS
+        found = self._totals.get(key)
+        if found is None:
+            block, channel = self.block.used(), self.cost_channel(cost)
+            costs = costs_at(now_ns, block[channel], block[channel + 1], block[channel + 2])
+            found = np.zeros(len(self._groups[grouping]), np.int64)
+            # The cells without a pod have the number 0, and no cost.
+            np.add.at(found, block[self.group_channel(grouping)].ravel(), costs.ravel())
+            self._totals = {key: found}
+        return found
 
     def append_node(self) -> None:
         """Add an empty node at the end."""
@@ -121,6 +138,7 @@ class PolicyColumns:
             self.block.remove(node, place)
 
     def _row(self, pod: Pod) -> list[int]:
+        self._totals.clear()
         return [
             self._policy.protected_until_ns(pod),
             *chain.from_iterable(self._cost_cells(pod)),
@@ -131,11 +149,19 @@ class PolicyColumns:
         for each in self._costs:
             found = each.of(pod)
             cost = found if isinstance(found, Cost) else NO_COST
-            yield cost.fixed, cost.rate, cost.since_ns
+            yield cost.fixed, cost.rate, cost.since_seconds
 
     def _release(self, node: int, place: int) -> None:
+        self._totals.clear()
         for channel, numbers in enumerate(self._groups.values(), self._first_group()):
             numbers.release(self.block.block.item(channel, place, node))
 
     def _first_group(self) -> int:
         return _FIRST_COST + _OF_COST * len(self._costs)
+
+
+def costs_at(now_ns: int, fixed: Ints, rate: Ints, since: Ints) -> Ints:
+    """Return the costs of cells; see :meth:`policies.preemption.costs.pod_cost.Cost.at`."""
+    seconds = np.maximum(now_ns // SECOND_NS - since, 0)
+    costs: Ints = np.clip(fixed + rate * seconds, -MAX_COST, MAX_COST)
+    return costs

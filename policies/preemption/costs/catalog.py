@@ -7,7 +7,14 @@ from typing import Final
 
 from policies.kubernetes.integers import parse_integer
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.costs.pod_cost import NO_COST, Cost, PodCost, Unreadable, bounded_cost
+from policies.preemption.costs.pod_cost import (
+    NO_COST,
+    SECOND_NS,
+    Cost,
+    PodCost,
+    Unreadable,
+    bounded_cost,
+)
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MILLI: Final = 1000
@@ -39,7 +46,7 @@ def lost_work(
         saved_ns = parse_time(written)
         if saved_ns is None:
             return Unreadable(f"annotation {checkpoint}: {written!r} is no RFC 3339 time")
-        return Cost(cost.fixed, cost.rate, max(cost.since_ns, saved_ns))
+        return Cost(cost.fixed, cost.rate, max(cost.since_seconds, saved_ns // SECOND_NS))
 
     keys = frozenset([checkpoint] if checkpoint else ())
     return PodCost("lost work", "thousandths of a weighted unit times seconds", of, keys)

@@ -20,24 +20,25 @@ MAX_COST: Final = 2**44
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """An integer that is ``fixed``, plus ``rate`` for each full second since ``since_ns``.
+    """An integer that is ``fixed``, plus ``rate`` for each second since ``since_seconds``.
 
-    Nothing accrues before ``since_ns``.
+    ``since_seconds`` counts from the epoch: times in the API have no fractions. Nothing accrues
+    before it.
     """
 
     fixed: int = 0
     rate: int = 0
-    since_ns: int = 0
+    since_seconds: int = 0
 
     def at(self, now_ns: int) -> int:
         """Return the cost at a time, clamped to ±MAX_COST."""
-        seconds = max(0, now_ns - self.since_ns) // SECOND_NS
+        seconds = max(0, now_ns // SECOND_NS - self.since_seconds)
         return clamp(self.fixed + self.rate * seconds)
 
 
 def bounded_cost(fixed: int = 0, rate: int = 0, since_ns: int = 0) -> Cost:
     """Return a cost whose numbers are within the bounds of 64-bit columns."""
-    return Cost(clamp(fixed), clamp(rate, MAX_RATE), max(0, since_ns))
+    return Cost(clamp(fixed), clamp(rate, MAX_RATE), max(0, since_ns // SECOND_NS))
 
 
 def clamp(amount: int, limit: int = MAX_COST) -> int:

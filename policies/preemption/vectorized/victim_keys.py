@@ -13,14 +13,14 @@ import numpy as np
 from policies.kubernetes.criteria import Criterion
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import PRIORITY, START_TIME
-from policies.preemption.columns.policy_columns import PolicyColumns
+from policies.preemption.columns.policy_columns import PolicyColumns, costs_at
 from policies.preemption.costs.candidate_criteria import (
     BoundCriterion,
     GroupCriterion,
     GroupTotals,
 )
 from policies.preemption.costs.groupings import Grouping
-from policies.preemption.costs.pod_cost import MAX_COST, SECOND_NS, PodCost
+from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 from policies.preemption.policy import CANDIDATE_CRITERIA, PRIORITY_SHIFT
 from policies.preemption.vectorized.dry_run import DryRunRows
@@ -48,14 +48,7 @@ def group_totals(columns: PolicyColumns, now_ns: int) -> GroupTotals:
 
     def totals(cost: PodCost, grouping: Grouping) -> Callable[[str], int]:
         numbers = columns.groups(grouping)
-        found: list[Ints] = []
-
-        def total(group: str) -> int:
-            if not found:
-                found.append(_totals(columns, cost, grouping, now_ns))
-            return int(found[0][numbers.number_of(group)])
-
-        return total
+        return lambda group: columns.totals(cost, grouping, now_ns).item(numbers.number_of(group))
 
     return totals
 
@@ -69,7 +62,7 @@ def _count_groups(run: DryRunRows, level: Ints, grouping: Grouping) -> Ints:
 def _sum_of_victims(run: DryRunRows, level: Ints, cost: PodCost, now_ns: int) -> Ints:
     channel = run.candidates.columns.policy.cost_channel(cost)
     fixed, rate, since = (run.candidates.policy_channel(channel + i)[:, level] for i in range(3))
-    costs = np.where(run.victims[:, level], _costs(fixed, rate, since, now_ns), 0)
+    costs = np.where(run.victims[:, level], costs_at(now_ns, fixed, rate, since), 0)
     total: Ints = costs.sum(axis=0)
     return total
 
@@ -78,7 +71,7 @@ def _sum_of_groups(
     run: DryRunRows, level: Ints, cost: PodCost, grouping: Grouping, now_ns: int
 ) -> Ints:
     numbers, first = _groups_of_victims(run, level, grouping)
-    totals = _totals(run.candidates.columns.policy, cost, grouping, now_ns)
+    totals = run.candidates.columns.policy.totals(cost, grouping, now_ns)
     total: Ints = np.where(first, totals[numbers], 0).sum(axis=0)
     return total
 
@@ -91,23 +84,6 @@ def _groups_of_victims(run: DryRunRows, level: Ints, grouping: Grouping) -> tupl
     first = ordered >= 0
     first[1:] &= ordered[1:] != ordered[:-1]
     return ordered, first
-
-
-def _totals(columns: PolicyColumns, cost: PodCost, grouping: Grouping, now_ns: int) -> Ints:
-    """Return the cost of each group in the cluster, by its number."""
-    block, channel = columns.block.used(), columns.cost_channel(cost)
-    costs = _costs(block[channel], block[channel + 1], block[channel + 2], now_ns)
-    totals = np.zeros(len(columns.groups(grouping)), np.int64)
-    # The cells without a pod have the number 0, and no cost.
-    np.add.at(totals, block[columns.group_channel(grouping)], costs)
-    return totals
-
-
-def _costs(fixed: Ints, rate: Ints, since_ns: Ints, now_ns: int) -> Ints:
-    """Return the costs of cells; see :meth:`policies.preemption.costs.pod_cost.Cost.at`."""
-    seconds = np.maximum(now_ns - since_ns, 0) // SECOND_NS
-    costs: Ints = np.clip(fixed + rate * seconds, -MAX_COST, MAX_COST)
-    return costs
 
 
 def _violations(run: DryRunRows, level: Ints) -> Ints:
