@@ -20,8 +20,7 @@ from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.pods import node_selector
 from extender.kube.decoders.typed_decoder import FieldError
-from policies.kubernetes.selectors import NodeSelector
-from policies.kubernetes.snapshot import SpreadConstraint
+from policies.kubernetes.selectors import NodeSelector, SpreadConstraint
 from policies.preemption.filtering import FilterSettings
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

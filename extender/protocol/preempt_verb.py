@@ -286,7 +286,8 @@ def _deferred(
     """
     rules = context.rules
     snapshot = rules.policy.view_of(units.snapshot)
-    limits = rules.policy.limits(snapshot)
+    allowances = rules.policy.allowances(args.pod, snapshot)
+    limits = rules.policy.limits(snapshot, allowances)
     candidates: dict[str, Candidate] = {}
     for node, offer in in_time(args.candidates.items(), context.has_time_left):
         found = _as_candidate(node, offer, units)

@@ -315,3 +315,21 @@ class SelectorParser:
         token = self._peek()
         self._next += 1
         return token
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A hard spread constraint: no domain may exceed the smallest by more than ``max_skew``.
+
+    Domains are the values of the node label ``topology_key``. ``selector`` selects the pods that
+    count (None: none). With fewer than ``min_domains`` domains the smallest count is taken as 0.
+    ``honors_affinity`` leaves out nodes that the pod's node affinity does not match,
+    ``honors_taints`` nodes with taints that the pod does not tolerate.
+    """
+
+    max_skew: int
+    topology_key: str
+    selector: LabelSelector | None
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False

@@ -20,6 +20,7 @@ from policies.kubernetes.selectors import (
     LabelSelector,
     NodeSelector,
     Requirement,
+    SpreadConstraint,
     Taint,
     Toleration,
 )
@@ -102,24 +103,6 @@ class AffinityTerm:
             return True
         labels = namespaces.get(pod.namespace, NO_LABELS)
         return self.namespace_selector is not None and self.namespace_selector.matches(labels)
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadConstraint:
-    """A hard spread constraint: no domain may exceed the smallest by more than ``max_skew``.
-
-    Domains are the values of the node label ``topology_key``. ``selector`` selects the pods that
-    count (None: none). With fewer than ``min_domains`` domains the smallest count is taken as 0.
-    ``honors_affinity`` leaves out nodes that the pod's node affinity does not match,
-    ``honors_taints`` nodes with taints that the pod does not tolerate.
-    """
-
-    max_skew: int
-    topology_key: str
-    selector: LabelSelector | None
-    min_domains: int = 1
-    honors_affinity: bool = True
-    honors_taints: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +283,15 @@ def build_node_state(
 
 
 @dataclass(frozen=True, slots=True)
+class PastPreemption:
+    """A victim, when it was preempted, and the pod that preempted it, None if that is not known."""
+
+    at_ns: int
+    victim: Pod
+    preemptor: Pod | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of the cluster at one moment; decisions read nothing else.
 
@@ -310,7 +302,7 @@ class Snapshot:
     claims. ``group_members`` are the bound pods of PodGroups, by the key of their group.
     ``unplaced_members`` are the keys of other pods of theirs that may be on a node: they cannot be
     decoded, or kube-scheduler may have assumed them. ``now_ns`` is the time of the decision, in
-    nanoseconds since the epoch; only policies read it.
+    nanoseconds since the epoch, and ``preemptions`` are recent ones; only policies read them.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
@@ -324,6 +316,7 @@ class Snapshot:
     unplaced_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     generation: int = 0
     now_ns: int = 0
+    preemptions: tuple[PastPreemption, ...] = ()
 
     def with_assumed(self, pod: Pod, node: str) -> Snapshot:
         """Return the snapshot with a pending pod on a known node, and nominated to none.

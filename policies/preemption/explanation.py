@@ -89,6 +89,7 @@ def _was_tried(name: str, rejection: Rejection, potential: Collection[str] | Non
 def _protected_on(
     nodes: Collection[str], preemptor: Pod, units: VictimUnits, rules: SchedulerRules
 ) -> Iterator[ProtectedPod]:
+    allowances = rules.policy.allowances(preemptor, units.snapshot)
     now_ns, highest = units.snapshot.now_ns, preemptor.priority - rules.policy.priority_gap
     for name in sorted(nodes):
         for pod in units.snapshot.nodes[name].pods:
@@ -96,6 +97,13 @@ def _protected_on(
                 guard = rules.policy.protection_of(pod, now_ns)
                 if guard is not None:
                     yield ProtectedPod(pod, guard.name, guard.explain(pod, now_ns))
+                    continue
+                allowance = next((each for each in allowances if each.protects(pod)), None)
+                if allowance is not None:
+                    group = allowance.grouping.key(pod)
+                    yield ProtectedPod(
+                        pod, allowance.name, f"protected by {allowance.name} of {group}"
+                    )
 
 
 def _violated_on(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from policies.kubernetes.criteria import Criterion, Order
 from policies.kubernetes.feature_gates import FeatureGate
@@ -19,13 +19,15 @@ from policies.preemption.costs.candidate_criteria import (
     CostCriterion,
     GroupTotals,
     bound,
+    count_totals,
 )
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
+from policies.preemption.guards.allowance import AllowanceGuard, BoundAllowance
 from policies.preemption.guards.attempt_guard import AttemptGuard
 from policies.preemption.guards.candidate_limit import (
-    BoundLimit,
     CandidateLimit,
+    Limit,
     strict_limit,
     with_strict_budgets,
 )
@@ -148,6 +150,7 @@ class Policy:
     victim_guards: tuple[VictimGuard, ...] = ()
     candidate_limits: tuple[CandidateLimit, ...] = ()
     attempt_guards: tuple[AttemptGuard, ...] = ()
+    allowance_guards: tuple[AllowanceGuard, ...] = ()
     priority_gap: int = 1
     strict_budgets: bool = False
 
@@ -181,11 +184,22 @@ class Policy:
         return candidate_order(tuple(bound(each, snapshot, totals) for each in self.candidates))
 
     def limits(
-        self, snapshot: Snapshot, totals: GroupTotals | None = None
-    ) -> tuple[BoundLimit, ...]:
+        self,
+        snapshot: Snapshot,
+        allowances: tuple[BoundAllowance, ...],
+        totals: GroupTotals | None = None,
+    ) -> tuple[Limit, ...]:
         """Return the limits on the candidates of a decision on ``snapshot``; see ``bound``."""
         strict = (strict_limit(snapshot),) if self.strict_budgets else ()
-        return (*strict, *(each.bind(snapshot, totals) for each in self.candidate_limits))
+        bounds = (each.bind(snapshot, totals) for each in self.candidate_limits)
+        return (*strict, *bounds, *allowances)
+
+    def allowances(
+        self, preemptor: Pod, snapshot: Snapshot, totals: GroupTotals | None = None
+    ) -> tuple[BoundAllowance, ...]:
+        """Return the allowances of groups for a decision on ``snapshot``; see ``bound``."""
+        totals = totals or partial(count_totals, snapshot)
+        return tuple(each.bind(preemptor, snapshot, totals) for each in self.allowance_guards)
 
     def refusal(self, pod: Pod, snapshot: Snapshot) -> str | None:
         """Return why ``pod`` may not preempt now, or None."""

@@ -241,13 +241,16 @@ def _dry_run(
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
     snapshot = units.snapshot
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
-    limits = rules.policy.limits(snapshot)
+    allowances = rules.policy.allowances(pipeline.pod, snapshot)
+    limits = rules.policy.limits(snapshot, allowances)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
         if not has_time_left():
             break
-        found = select_victims(pipeline, snapshot.nodes[name], units, coverage, rules.policy)
+        found = select_victims(
+            pipeline, snapshot.nodes[name], units, coverage, rules.policy, allowances
+        )
         if isinstance(found, Candidate):
             found = within(found, limits)
         if isinstance(found, Candidate):

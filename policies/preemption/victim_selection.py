@@ -18,7 +18,7 @@ Sources: pkg/scheduler/framework/preemption and plugins/defaultpreemption, v1.30
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policies.kubernetes.snapshot import NodeState, Pod
@@ -26,6 +26,7 @@ from policies.preemption.decision import Candidate, VictimSet
 from policies.preemption.disruption_budgets import BudgetCoverage, count_pdb_violations
 from policies.preemption.filtering import Pipeline, freed_claims, node_releasing_devices
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.preemption.guards.allowance import BoundAllowance
 from policies.preemption.policy import DEFAULT_VICTIM_ORDER, Policy, order_victims, unit_order
 from policies.preemption.victim_units import UnitKind, VictimUnit, VictimUnits
 
@@ -107,6 +108,7 @@ def select_victims(
     units: VictimUnits,
     coverage: BudgetCoverage,
     policy: Policy,
+    allowances: Sequence[BoundAllowance] = (),
 ) -> Candidate | Rejection:
     """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode).
 
@@ -123,7 +125,9 @@ def select_victims(
         for unit in present
         if unit.priority <= pipeline.pod.priority - policy.priority_gap
         and all(
-            pod.uid != pipeline.pod.uid and policy.may_evict(pod, units.snapshot.now_ns)
+            pod.uid != pipeline.pod.uid
+            and policy.may_evict(pod, units.snapshot.now_ns)
+            and not any(each.protects(pod) for each in allowances)
             for pod in unit.pods
         )
     )

@@ -7,15 +7,21 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from policies.kubernetes.default_selector import PodOwner
-from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
 from policies.preemption.costs.candidate_criteria import (
     CandidateCriterion,
     CostCriterion,
     GroupCriterion,
 )
 from policies.preemption.costs.catalog import DELETION_COST, deletion_cost, lost_work, restarts
-from policies.preemption.costs.groupings import GANGS, NAMESPACES, OWNERS
-from policies.preemption.guards.attempt_guard import preemption_delay
+from policies.preemption.costs.groupings import CLUSTER, GANGS, NAMESPACES, OWNERS
+from policies.preemption.guards.allowance import (
+    loop_breaker,
+    min_available,
+    victim_cooldown,
+    window_limit,
+)
+from policies.preemption.guards.attempt_guard import preemption_delay, preemptor_cooldown
 from policies.preemption.guards.candidate_limit import CandidateLimit
 from policies.preemption.guards.victim_guard import min_runtime, protected_pods, unreadable_cost
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, Policy, pod_order
@@ -41,6 +47,16 @@ GUARDS = (
 )
 
 
+ATTEMPTS = (preemption_delay(2 * SECOND), preemptor_cooldown(3 * SECOND))
+ALLOWANCES = (
+    victim_cooldown(4 * SECOND),
+    loop_breaker(4 * SECOND),
+    window_limit("per namespace", NAMESPACES, 2, 5 * SECOND),
+    window_limit("in all", CLUSTER, 3, 5 * SECOND),
+    min_available("web", lambda pod: pod.labels.get("app") == "web", 1),
+)
+
+
 @st.composite
 def shaped_policies(draw: st.DrawFn) -> Policy:
     """Draw a policy with any of what policies have."""
@@ -55,7 +71,10 @@ def shaped_policies(draw: st.DrawFn) -> Policy:
             CandidateLimit(f"limit {n}", *each)
             for n, each in enumerate(draw(st.lists(limits, max_size=2)))
         ),
-        attempt_guards=draw(st.sampled_from([(), (), (preemption_delay(2 * SECOND),)])),
+        attempt_guards=draw(st.sampled_from([(), (), ATTEMPTS])),
+        allowance_guards=tuple(
+            draw(st.lists(st.sampled_from(ALLOWANCES), max_size=2, unique_by=id))
+        ),
         priority_gap=draw(st.sampled_from([1, 1, 2, 5])),
         strict_budgets=draw(st.booleans()),
     )
@@ -86,4 +105,15 @@ def worked_snapshots(draw: st.DrawFn, cluster: Cluster) -> Snapshot:
             replace(each, desired_healthy=draw(st.integers(0, 3))) for each in cluster.budgets
         ),
     )
-    return replace(worked.snapshot, now_ns=draw(st.integers(0, 9)) * SECOND + 1)
+    of_cluster = [*worked.pods, worked.preemptor]
+    past = st.builds(
+        PastPreemption,
+        st.integers(0, 9).map(lambda seconds: seconds * SECOND),
+        st.sampled_from(of_cluster),
+        st.sampled_from([None, *of_cluster]),
+    )
+    return replace(
+        worked.snapshot,
+        now_ns=draw(st.integers(0, 9)) * SECOND + 1,
+        preemptions=tuple(draw(st.lists(past, max_size=4))),
+    )

@@ -19,7 +19,12 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from policies.kubernetes.pod_groups import PodGroup
-from policies.kubernetes.selectors import LabelSelector, equals_all, label_requirement
+from policies.kubernetes.selectors import (
+    LabelSelector,
+    SpreadConstraint,
+    equals_all,
+    label_requirement,
+)
 from policies.kubernetes.snapshot import (
     AffinityTerm,
     DisruptionBudget,
@@ -27,7 +32,6 @@ from policies.kubernetes.snapshot import (
     Node,
     Pod,
     Snapshot,
-    SpreadConstraint,
 )
 from tests.builders import budget, node, pod, pod_group, snapshot, toleration
 

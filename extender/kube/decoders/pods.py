@@ -40,19 +40,13 @@ from policies.kubernetes.selectors import (
     NodeSelector,
     NodeSelectorTerm,
     Requirement,
+    SpreadConstraint,
     Toleration,
     equals_all,
     field_requirement,
     node_requirement,
 )
-from policies.kubernetes.snapshot import (
-    ANY_ADDRESS,
-    DEFAULT_SCHEDULER,
-    AffinityTerm,
-    HostPort,
-    Pod,
-    SpreadConstraint,
-)
+from policies.kubernetes.snapshot import ANY_ADDRESS, DEFAULT_SCHEDULER, AffinityTerm, HostPort, Pod
 from policies.kubernetes.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -18,6 +18,7 @@ from policies.preemption.columns.pod_block import PodBlock
 from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
 from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import MAX_COST, NO_COST, SECOND_NS, Cost, PodCost
+from policies.preemption.guards.allowance import ANY_GROUP, HEALTHY, UNLIMITED, BoundAllowance
 from policies.preemption.policy import Policy
 
 PROTECTED_UNTIL: Final = 0
@@ -50,9 +51,9 @@ class GroupNumbers:
         self._pods[number] += 1
         return number
 
-    def number_of(self, key: str) -> int:
-        """Return the number of a group that has a pod."""
-        return self._numbers[key]
+    def find(self, key: str) -> int | None:
+        """Return the number of a group, None if it has no pod."""
+        return self._numbers.get(key)
 
     def release(self, number: int) -> None:
         """Count one pod of a group less."""
@@ -68,12 +69,14 @@ class PolicyColumns:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         criteria = [*policy.candidates, *(each.criterion for each in policy.candidate_limits)]
-        costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
+        costs = [each.cost for each in criteria if isinstance(each, CostCriterion)]
+        costs += [HEALTHY] if policy.allowance_guards else []
         self._costs: Sequence[PodCost] = tuple(dict.fromkeys(costs))
+        grouped = [each for each in criteria if isinstance(each, CostCriterion | GroupCriterion)]
         self._groups: dict[Grouping, GroupNumbers] = {
             each.grouping: GroupNumbers()
-            for each in criteria
-            if isinstance(each, CostCriterion | GroupCriterion) and each.grouping is not None
+            for each in (*grouped, *policy.allowance_guards)
+            if each.grouping is not None
         }
         self.is_read = bool(policy.victim_guards or self._costs or self._groups)
         self._totals: dict[tuple[PodCost, Grouping, int], Ints] = {}
@@ -104,6 +107,21 @@ class PolicyColumns:
             np.add.at(found, block[self.group_channel(grouping)].ravel(), costs.ravel())
             self._totals = {key: found}
         return found
+
+    def allowed(self, bound: BoundAllowance, now_ns: int) -> Ints:
+        """Return how many victims of each group are allowed, by its number."""
+        numbers, allowance = self._groups[bound.grouping], bound.allowance
+        allowed = np.full(max(1, len(numbers)), allowance.others, np.int64)
+        for group, count in allowance.of.items():
+            if (number := numbers.find(group)) is not None:
+                allowed[number] = count
+        if allowance.kept is not None:
+            cost, least = allowance.kept
+            totals = self.totals(cost, bound.grouping, now_ns)
+            allowed[: len(totals)] = np.minimum(allowed[: len(totals)], totals - least)
+        if (number := numbers.find(ANY_GROUP)) is not None:
+            allowed[number] = UNLIMITED
+        return np.maximum(allowed, 0)
 
     def append_node(self) -> None:
         """Add an empty node at the end."""

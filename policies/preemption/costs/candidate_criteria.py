@@ -82,13 +82,14 @@ def bound(
     """Return a criterion for a decision on ``snapshot``; its totals are counted unless given."""
     match criterion:
         case CostCriterion():
-            return criterion.bind(snapshot.now_ns, totals or partial(_count_totals, snapshot))
+            return criterion.bind(snapshot.now_ns, totals or partial(count_totals, snapshot))
         case GroupCriterion():
             return criterion.bind(snapshot.now_ns)
     return criterion
 
 
-def _count_totals(snapshot: Snapshot, cost: PodCost, grouping: Grouping) -> Callable[[str], int]:
+def count_totals(snapshot: Snapshot, cost: PodCost, grouping: Grouping) -> Callable[[str], int]:
+    """Return the function from a group to the cost of its pods in a snapshot, counted on use."""
     found = Counter[str]()
 
     def total(group: str) -> int:

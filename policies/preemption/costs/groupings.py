@@ -59,4 +59,6 @@ def gang_of(pod: Pod) -> str:
 
 OWNERS: Final = Grouping("owners", owner_of)
 GANGS: Final = Grouping("gangs", gang_of)
+CLUSTER: Final = Grouping("cluster", lambda _: "cluster")
+PRIORITY_CLASSES: Final = Grouping("priority classes", lambda pod: pod.priority_class or "(none)")
 NAMESPACES: Final = Grouping("namespaces", lambda pod: pod.namespace)

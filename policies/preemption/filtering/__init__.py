@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from policies.kubernetes.input_error import InputError
 from policies.kubernetes.releases import Release
-from policies.kubernetes.selectors import NodeSelector
-from policies.kubernetes.snapshot import Pod, Snapshot, SpreadConstraint
+from policies.kubernetes.selectors import NodeSelector, SpreadConstraint
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.filtering import (
     dynamic_resources,
     node_volume_limits,

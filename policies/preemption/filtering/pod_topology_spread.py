@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 from policies.kubernetes.default_selector import default_selector
 from policies.kubernetes.releases import Release
-from policies.kubernetes.selectors import Toleration, untolerated
-from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot, SpreadConstraint
+from policies.kubernetes.selectors import SpreadConstraint, Toleration, untolerated
+from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from policies.preemption.filtering.taint_toleration import effective_tolerations

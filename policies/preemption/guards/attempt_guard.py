@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.costs.groupings import owner_of
 from policies.preemption.guards.victim_guard import format_wait
 
 
@@ -15,6 +16,27 @@ class AttemptGuard:
 
     name: str
     refusal: Callable[[Pod, Snapshot], str | None]
+
+
+def preemptor_cooldown(window_ns: int) -> AttemptGuard:
+    """Return a guard that lets an owner preempt once within a window."""
+
+    def refusal(pod: Pod, snapshot: Snapshot) -> str | None:
+        owner = owner_of(pod)
+        last_ns = max(
+            (
+                each.at_ns
+                for each in snapshot.preemptions
+                if each.preemptor is not None
+                and each.preemptor.uid != pod.uid
+                and owner_of(each.preemptor) == owner
+            ),
+            default=None,
+        )
+        left = 0 if last_ns is None else last_ns + window_ns - snapshot.now_ns
+        return f"{owner} has preempted, for another {format_wait(left)}" if left > 0 else None
+
+    return AttemptGuard("cooldown", refusal)
 
 
 def preemption_delay(delay_ns: int) -> AttemptGuard:

@@ -14,6 +14,7 @@ from policies.preemption.costs.candidate_criteria import CandidateCriterion, Gro
 from policies.preemption.decision import Candidate
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.preemption.guards.allowance import BoundAllowance
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +38,22 @@ class BoundLimit:
     criterion: Criterion[Candidate]
     at_most: int
 
-    @property
-    def rejection(self) -> Rejection:
-        """The status of a node whose candidate is refused."""
-        return unresolvable(Code.POLICY_LIMIT, self.name)
-
     def refuses(self, candidate: Candidate) -> bool:
         """Return whether a candidate is above the limit."""
         return self.criterion.key(candidate) > self.at_most
 
 
-def within(candidate: Candidate, limits: Iterable[BoundLimit]) -> Candidate | Rejection:
+Limit = BoundLimit | BoundAllowance
+
+
+def within(candidate: Candidate, limits: Iterable[Limit]) -> Candidate | Rejection:
     """Return a candidate that is within all limits, or the status of its node."""
-    return next((each.rejection for each in limits if each.refuses(candidate)), candidate)
+    return next((refused_by(each) for each in limits if each.refuses(candidate)), candidate)
+
+
+def refused_by(limit: Limit) -> Rejection:
+    """Return the status of a node whose candidate is above a limit."""
+    return unresolvable(Code.POLICY_LIMIT, limit.name)
 
 
 STRICT_BUDGETS: Final = "pdb: strict"

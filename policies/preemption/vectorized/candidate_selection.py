@@ -13,11 +13,12 @@ import numpy as np
 from policies.kubernetes.criteria import Criterion, Order
 from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.decision import Candidate, VictimSet
-from policies.preemption.guards.candidate_limit import STRICT_BUDGETS, BoundLimit
+from policies.preemption.guards.allowance import BoundAllowance
+from policies.preemption.guards.candidate_limit import STRICT_BUDGETS, Limit, refused_by
 from policies.preemption.policy import DEFAULT_VICTIM_ORDER
 from policies.preemption.vectorized.disruption_budgets import exceeded_budgets
-from policies.preemption.vectorized.dry_run import DryRunRows
-from policies.preemption.vectorized.victim_keys import criterion_keys
+from policies.preemption.vectorized.dry_run import DryRunRows, PolicyInput
+from policies.preemption.vectorized.victim_keys import criterion_keys, exceeds_allowance
 
 
 class RankedCandidates(Mapping[str, Candidate]):
@@ -101,26 +102,26 @@ class RankedCandidates(Mapping[str, Candidate]):
         return repr(dict(self))
 
 
-def within_limits(run: DryRunRows, limits: Sequence[BoundLimit], allowed: Ints) -> DryRunRows:
-    """Return a dry run without the candidates above a limit, whose rows it refuses.
-
-    ``allowed`` is what each budget allows.
-    """
+def within_limits(run: DryRunRows, limits: Sequence[Limit], policy: PolicyInput) -> DryRunRows:
+    """Return a dry run without the candidates above a limit, whose rows it refuses."""
     if not limits or not len(run.candidates):
         return run
     candidates, every = RankedCandidates(run, {}), np.arange(len(run.candidates))
     refused = np.zeros(len(every), np.bool_)
     strict = run.candidates.columns.strict_budgets
     for limit in limits:
-        if strict is not None and limit.name == STRICT_BUDGETS:
-            keys = exceeded_budgets(run.candidates, run.victims, allowed, strict)
+        if isinstance(limit, BoundAllowance):
+            groups = run.candidates.columns.policy.allowed(limit, policy.now_ns)
+            above = exceeds_allowance(run, limit.grouping, groups)
+        elif strict is not None and limit.name == STRICT_BUDGETS:
+            above = exceeded_budgets(run.candidates, run.victims, policy.allowed, strict) > 0
         else:
-            keys = candidates.keys_by(run, limit.criterion, every)
-        above = (keys > limit.at_most) & ~refused
+            above = candidates.keys_by(run, limit.criterion, every) > limit.at_most
+        above &= ~refused
         refused |= above
         rows = np.zeros(len(run.statuses.codes), np.bool_)
         rows[run.places[above]] = True
-        run.statuses.refuse(rows, limit.rejection)
+        run.statuses.refuse(rows, refused_by(limit))
     kept = np.flatnonzero(~refused)
     return replace(
         run,

@@ -17,6 +17,7 @@ from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import PRIORITY
 from policies.preemption.columns.policy_columns import PROTECTED_UNTIL
 from policies.preemption.filtering.status import Code, unresolvable
+from policies.preemption.guards.allowance import BoundAllowance
 from policies.preemption.vectorized.disruption_budgets import pdb_violations
 from policies.preemption.vectorized.framework import Constraint, ConstraintState, FilterInput
 from policies.preemption.vectorized.row_view import RowView, any_by_row
@@ -44,11 +45,12 @@ class DryRunRows:
 
 @dataclass(frozen=True)
 class PolicyInput:
-    """What a dry run reads of the policy: the time, the gap, and what each budget allows."""
+    """What a dry run reads of the policy: the time, the gap, what budgets and groups allow."""
 
     now_ns: int
     priority_gap: int
     allowed: Ints
+    allowances: Sequence[BoundAllowance] = ()
 
 
 def dry_run(
@@ -62,6 +64,10 @@ def dry_run(
     potential = view.channel(PRIORITY) <= filter_input.pod.priority - policy.priority_gap
     if view.columns.policy.is_read:
         potential &= view.policy_channel(PROTECTED_UNTIL) <= policy.now_ns
+    for each in policy.allowances:
+        columns = view.columns.policy
+        groups = view.policy_channel(columns.group_channel(each.grouping))
+        potential &= columns.allowed(each, policy.now_ns)[groups] > 0
     statuses = RowStatuses(rejections, len(view))
     statuses.refuse(~any_by_row(potential), _NO_VICTIMS)
     emptied = replace(view, removed=potential)

@@ -43,6 +43,7 @@ from policies.preemption.filtering import (
     run_pre_filters,
 )
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.preemption.guards.allowance import BoundAllowance
 from policies.preemption.guards.candidate_limit import within
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, in_time
@@ -153,11 +154,12 @@ class PodEvaluation:
         """
         view = self.filter_input.view(rows_where(rows & ~self._rows_by_hand))
         policy, allowed = self.rules.policy, self._allowed
-        reading = PolicyInput(self.snapshot.now_ns, policy.priority_gap, allowed)
-        run = dry_run(self.filter_input, self.constraints, view, reading, self.rejections)
         totals = group_totals(view.columns.policy, self.snapshot.now_ns)
-        limits = policy.limits(self.snapshot, totals)
-        run = within_limits(run, limits, allowed)
+        allowances = policy.allowances(self.filter_input.pod, self.snapshot, totals)
+        reading = PolicyInput(self.snapshot.now_ns, policy.priority_gap, allowed, allowances)
+        run = dry_run(self.filter_input, self.constraints, view, reading, self.rejections)
+        limits = policy.limits(self.snapshot, allowances, totals)
+        run = within_limits(run, limits, reading)
         statuses = RowStatuses(self.rejections, len(rows))
         statuses.codes[view.rows] = run.statuses.codes
         found = np.zeros(len(rows), np.bool_)
@@ -169,7 +171,7 @@ class PodEvaluation:
             if not has_time_left():
                 break
             evaluated += 1
-            outcome = self._select_victims(row)
+            outcome = self._select_victims(row, allowances)
             if isinstance(outcome, Candidate):
                 outcome = within(outcome, limits)
             if isinstance(outcome, Candidate):
@@ -183,10 +185,11 @@ class PodEvaluation:
         untried = len(reference_rows) - evaluated
         return DryRunResult(statuses.codes, candidates, best, order, found, untried)
 
-    def _select_victims(self, row: int) -> Candidate | Rejection:
-        return select_victims(
-            self._pipeline, self._state(row), self.units, self._coverage, self.rules.policy
-        )
+    def _select_victims(
+        self, row: int, allowances: Sequence[BoundAllowance]
+    ) -> Candidate | Rejection:
+        state, policy = self._state(row), self.rules.policy
+        return select_victims(self._pipeline, state, self.units, self._coverage, policy, allowances)
 
     @cached_property
     def units(self) -> VictimUnits:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.kubernetes.snapshot import Pod, SpreadConstraint
+from policies.kubernetes.selectors import SpreadConstraint
+from policies.kubernetes.snapshot import Pod
 from policies.preemption.columns.cluster_columns import TERMINATING
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import clamp_amount

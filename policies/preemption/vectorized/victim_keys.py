@@ -48,9 +48,26 @@ def group_totals(columns: PolicyColumns, now_ns: int) -> GroupTotals:
 
     def totals(cost: PodCost, grouping: Grouping) -> Callable[[str], int]:
         numbers = columns.groups(grouping)
-        return lambda group: columns.totals(cost, grouping, now_ns).item(numbers.number_of(group))
+
+        def total(group: str) -> int:
+            number = numbers.find(group)
+            return 0 if number is None else columns.totals(cost, grouping, now_ns).item(number)
+
+        return total
 
     return totals
+
+
+def exceeds_allowance(run: DryRunRows, grouping: Grouping, allowed: Ints) -> Bools:
+    """Return which candidates have more victims of a group than are allowed, by its number."""
+    channel = run.candidates.columns.policy.group_channel(grouping)
+    depths, rows = np.nonzero(run.victims)
+    groups = run.candidates.policy_channel(channel)[depths, rows]
+    distinct, counts = np.unique(rows * len(allowed) + groups, return_counts=True)
+    found = np.zeros(len(run.candidates), np.bool_)
+    above = distinct[counts > allowed[distinct % len(allowed)]]
+    found[above // len(allowed)] = True
+    return found
 
 
 def _count_groups(run: DryRunRows, level: Ints, grouping: Grouping) -> Ints:

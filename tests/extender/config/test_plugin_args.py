@@ -12,10 +12,10 @@ from policies.kubernetes.selectors import (
     NodeSelector,
     NodeSelectorTerm,
     Requirement,
+    SpreadConstraint,
     field_requirement,
     node_requirement,
 )
-from policies.kubernetes.snapshot import SpreadConstraint
 from policies.preemption.filtering import IN_TREE, FilterSettings, configured_filters
 
 GPU, FPGA = "example.com/gpu", "example.com/fpga"

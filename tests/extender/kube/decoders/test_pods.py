@@ -10,8 +10,8 @@ import pytest
 from extender.kube.decoders.pods import decode_pod, decode_undefaulted_pod, epoch_ns
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.releases import NEWEST
-from policies.kubernetes.selectors import LabelSelector, Requirement
-from policies.kubernetes.snapshot import AffinityTerm, Pod, SpreadConstraint
+from policies.kubernetes.selectors import LabelSelector, Requirement, SpreadConstraint
+from policies.kubernetes.snapshot import AffinityTerm, Pod
 from tests.builders import Document, encoded, pod_json
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -10,10 +10,11 @@ from policies.kubernetes.selectors import (
     LabelSelector,
     NodeSelector,
     NodeSelectorTerm,
+    SpreadConstraint,
     equals_all,
     node_requirement,
 )
-from policies.kubernetes.snapshot import Pod, Snapshot, SpreadConstraint
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.kubernetes.storage import DeviceClaim, ResourceClaim
 from policies.preemption.filtering import (
     IN_TREE,

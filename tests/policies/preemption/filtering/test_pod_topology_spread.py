@@ -9,8 +9,8 @@ import pytest
 
 from policies import SchedulerRules, decide_filter, decide_preemption
 from policies.kubernetes.releases import release
-from policies.kubernetes.selectors import LabelSelector, equals_all
-from policies.kubernetes.snapshot import Pod, Snapshot, SpreadConstraint
+from policies.kubernetes.selectors import LabelSelector, SpreadConstraint, equals_all
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.filtering import filters_named
 from tests.builders import node, pod, snapshot, toleration
 

@@ -12,9 +12,10 @@ from policies.kubernetes.selectors import (
     LabelSelector,
     NodeSelector,
     NodeSelectorTerm,
+    SpreadConstraint,
     equals_all,
 )
-from policies.kubernetes.snapshot import Pod, Resources, SpreadConstraint
+from policies.kubernetes.snapshot import Pod, Resources
 from policies.preemption.filtering import node_affinity
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.vectorized import VectorizedEngine
