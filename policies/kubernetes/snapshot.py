@@ -125,6 +125,7 @@ class Pod:
 
     kube-scheduler's own rules do not read the fields after it; policies do. ``owner`` is the
     controller of any kind that owns the pod. ``annotations`` are only those that the policy names.
+    ``preempted_ns`` is when kube-scheduler marked the pod as its victim.
     ``restarts`` counts those of all containers. ``waiting_since_ns`` is when the pod was last found
     to fit no node, or else when it was created.
     """
@@ -165,6 +166,7 @@ class Pod:
     annotations: Labels = field(default_factory=dict)
     ready: bool = False
     restarts: int = 0
+    preempted_ns: int = 0
     waiting_since_ns: int = 0
 
     @property

@@ -206,6 +206,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release, annotations: frozenset[st
     affinity = spec.affinity or _NO_AFFINITY
     constraints = spec.topologySpreadConstraints or ()
     conditions = status.conditions or ()
+    preempted = _preempted(conditions)
     resources = pod_resources.pod_resources(spec, status)
     return Pod(
         namespace=namespace,
@@ -218,7 +219,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release, annotations: frozenset[st
         nominated_node=status.nominatedNodeName or None,
         started_ns=None if status.startTime is None else epoch_ns(status.startTime),
         terminating=meta.deletionTimestamp is not None,
-        preempted=_preempted(conditions),
+        preempted=preempted is not None,
         may_be_assumed=_may_be_assumed(spec, status, release),
         resize_deferred=_is_resize_deferred(spec, status, release),
         finished=status.phase in FINISHED,
@@ -244,15 +245,18 @@ def _pod(shape: core_v1_types.PodV1, release: Release, annotations: frozenset[st
         annotations=_kept(meta.annotations or {}, annotations),
         ready=any(each.type == "Ready" and each.status == "True" for each in conditions),
         restarts=sum(each.restartCount for each in status.containerStatuses or ()),
+        preempted_ns=_transition_ns(preempted),
         waiting_since_ns=_waiting_since(meta, conditions),
     )
 
 
-def _preempted(conditions: Iterable[core_v1_types.PodConditionV1]) -> bool:
-    for condition in conditions:
-        if condition.type == "DisruptionTarget":
-            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
-    return False
+def _preempted(
+    conditions: Iterable[core_v1_types.PodConditionV1],
+) -> core_v1_types.PodConditionV1 | None:
+    """Return the condition by which kube-scheduler marks its victims."""
+    found = next((each for each in conditions if each.type == "DisruptionTarget"), None)
+    is_victim = found and (found.status, found.reason) == ("True", "PreemptionByScheduler")
+    return found if is_victim else None
 
 
 def _may_be_assumed(
@@ -337,7 +341,13 @@ def _waiting_since(
     meta: core_v1_types.ObjectMetaV1, conditions: Iterable[core_v1_types.PodConditionV1]
 ) -> int:
     refused = next((e for e in conditions if (e.type, e.status) == ("PodScheduled", "False")), None)
-    since = meta.creationTimestamp if refused is None else refused.lastTransitionTime
+    if refused is None:
+        return 0 if meta.creationTimestamp is None else epoch_ns(meta.creationTimestamp)
+    return _transition_ns(refused)
+
+
+def _transition_ns(condition: core_v1_types.PodConditionV1 | None) -> int:
+    since = None if condition is None else condition.lastTransitionTime
     return 0 if since is None else epoch_ns(since)
 
 
