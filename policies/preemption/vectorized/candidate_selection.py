@@ -111,8 +111,8 @@ def within_limits(run: DryRunRows, limits: Sequence[Limit], policy: PolicyInput)
     strict = run.candidates.columns.strict_budgets
     for limit in limits:
         if isinstance(limit, BoundAllowance):
-            groups = run.candidates.columns.policy.allowed(limit, policy.now_ns)
-            above = exceeds_allowance(run, limit.grouping, groups)
+            allowance = next(each for each in policy.allowances if each.bound is limit)
+            above = exceeds_allowance(run, allowance)
         elif strict is not None and limit.name == STRICT_BUDGETS:
             above = exceeded_budgets(run.candidates, run.victims, policy.allowed, strict) > 0
         else:

@@ -44,13 +44,21 @@ class DryRunRows:
 
 
 @dataclass(frozen=True)
+class AllowedVictims:
+    """An allowance, and how many victims it allows of each group, by the group's number."""
+
+    bound: BoundAllowance
+    of_group: Ints
+
+
+@dataclass(frozen=True)
 class PolicyInput:
     """What a dry run reads of the policy: the time, the gap, what budgets and groups allow."""
 
     now_ns: int
     priority_gap: int
     allowed: Ints
-    allowances: Sequence[BoundAllowance] = ()
+    allowances: Sequence[AllowedVictims] = ()
 
 
 def dry_run(
@@ -65,9 +73,9 @@ def dry_run(
     if view.columns.policy.is_read:
         potential &= view.policy_channel(PROTECTED_UNTIL) <= policy.now_ns
     for each in policy.allowances:
-        columns = view.columns.policy
-        groups = view.policy_channel(columns.group_channel(each.grouping))
-        potential &= columns.allowed(each, policy.now_ns)[groups] > 0
+        if not each.of_group.all():
+            channel = view.columns.policy.group_channel(each.bound.grouping)
+            potential &= (each.of_group > 0)[view.policy_channel(channel)]
     statuses = RowStatuses(rejections, len(view))
     statuses.refuse(~any_by_row(potential), _NO_VICTIMS)
     emptied = replace(view, removed=potential)

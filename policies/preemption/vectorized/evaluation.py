@@ -57,7 +57,7 @@ from policies.preemption.vectorized import (
 )
 from policies.preemption.vectorized.candidate_selection import RankedCandidates, within_limits
 from policies.preemption.vectorized.disruption_budgets import strictly_allowed
-from policies.preemption.vectorized.dry_run import PolicyInput, dry_run
+from policies.preemption.vectorized.dry_run import AllowedVictims, PolicyInput, dry_run
 from policies.preemption.vectorized.framework import (
     Constraint,
     CountedConstraint,
@@ -156,7 +156,9 @@ class PodEvaluation:
         policy, allowed = self.rules.policy, self._allowed
         totals = group_totals(view.columns.policy, self.snapshot.now_ns)
         allowances = policy.allowances(self.filter_input.pod, self.snapshot, totals)
-        reading = PolicyInput(self.snapshot.now_ns, policy.priority_gap, allowed, allowances)
+        now_ns, columns = self.snapshot.now_ns, view.columns.policy
+        allowing = [AllowedVictims(each, columns.allowed(each, now_ns)) for each in allowances]
+        reading = PolicyInput(now_ns, policy.priority_gap, allowed, allowing)
         run = dry_run(self.filter_input, self.constraints, view, reading, self.rejections)
         limits = policy.limits(self.snapshot, allowances, totals)
         run = within_limits(run, limits, reading)

@@ -23,7 +23,7 @@ from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 from policies.preemption.policy import CANDIDATE_CRITERIA, PRIORITY_SHIFT
-from policies.preemption.vectorized.dry_run import DryRunRows
+from policies.preemption.vectorized.dry_run import AllowedVictims, DryRunRows
 
 _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 
@@ -58,9 +58,13 @@ def group_totals(columns: PolicyColumns, now_ns: int) -> GroupTotals:
     return totals
 
 
-def exceeds_allowance(run: DryRunRows, grouping: Grouping, allowed: Ints) -> Bools:
-    """Return which candidates have more victims of a group than are allowed, by its number."""
-    channel = run.candidates.columns.policy.group_channel(grouping)
+def exceeds_allowance(run: DryRunRows, allowance: AllowedVictims) -> Bools:
+    """Return which candidates have more victims of a group than are allowed."""
+    allowed = allowance.of_group
+    # A group of which nobody is allowed has no victims.
+    if ((allowed == 0) | (allowed >= len(run.victims))).all():
+        return np.zeros(len(run.candidates), np.bool_)
+    channel = run.candidates.columns.policy.group_channel(allowance.bound.grouping)
     depths, rows = np.nonzero(run.victims)
     groups = run.candidates.policy_channel(channel)[depths, rows]
     distinct, counts = np.unique(rows * len(allowed) + groups, return_counts=True)

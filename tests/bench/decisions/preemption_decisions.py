@@ -63,11 +63,12 @@ def _decisions(name: str, variant: str, moving: ChangingCluster, effort: Effort)
     moved = ChangingCluster(replace(moving.snapshot, budgets=budgets))
     engine.follow(moved.snapshot, None)
     for _ in range(WARM_UP):
-        _one(engine, pod, moved)
-    return latency(repeated(effort, lambda: _one(engine, pod, moved)))
+        decide_once(engine, pod, moved)
+    return latency(repeated(effort, lambda: decide_once(engine, pod, moved)))
 
 
-def _one(engine: Engine, pod: Pod, moving: ChangingCluster) -> float:
+def decide_once(engine: Engine, pod: Pod, moving: ChangingCluster) -> float:
+    """Change one pod, and return the seconds of the decision that follows."""
     event = moving.step()
     engine.follow(moving.snapshot, [event.node])
     begun = time.perf_counter()

@@ -16,7 +16,7 @@ def victim(name: str, at: int = 10) -> Pod:
 def told(history: PreemptionHistory, now: int) -> list[tuple[str, str | None, int]]:
     """Return victim, preemptor and time of each preemption."""
     return [
-        (each.victim.name, each.preemptor and each.preemptor.name, each.at_ns // SECOND)
+        (each.victim.name, each.preemptor.name if each.preemptor else None, each.at_ns // SECOND)
         for each in history.recent(now * SECOND)
     ]
 
