@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from extender.cel.cel_types import BOOL, CelType, runtime_name
+from extender.cel.type_checker import CheckedExpression, check_expression
 from fakeapi.apiserver.schema.cel.admission_variables import AUTHORIZER_VARIABLES, VARIABLES
-from fakeapi.apiserver.schema.cel.cel_types import BOOL, CelType, runtime_name
-from fakeapi.apiserver.schema.cel.rule_validation import check_expression
-from fakeapi.apiserver.schema.cel.type_checker import CheckedExpression
 from fakeapi.apiserver.wire.errors import Cause, invalid_value
 
 Variables = Mapping[str, CelType]

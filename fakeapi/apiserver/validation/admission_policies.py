@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed
+from extender.cel.parser import MISSING, is_installed
 from fakeapi.apiserver.validation.webhook_configurations import rule_errors, selector_errors
 from fakeapi.apiserver.wire.errors import (
     Cause,

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.cel_types import CelType, list_of
-from fakeapi.apiserver.schema.cel.patch_types import (
-    EXPRESSION_FIELDS,
+from extender.cel.cel_types import CelType, list_of
+from extender.cel.patch_types import (
     JSON_PATCH,
     OBJECT,
     PATCH_TYPES,
 )
+from fakeapi.apiserver.schema.cel.admission_variables import EXPRESSION_FIELDS
 from fakeapi.apiserver.validation.admission_expressions import expression_causes
 from fakeapi.apiserver.validation.policy_expressions import PolicyVariables
 from fakeapi.apiserver.wire.errors import Cause, invalid_value, required, unsupported_value

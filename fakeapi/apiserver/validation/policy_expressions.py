@@ -13,20 +13,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.admission_variables import (
-    AUTHORIZER_VARIABLES,
-    VARIABLES,
-    message_type,
-)
-from fakeapi.apiserver.schema.cel.cel_types import (
+from extender.cel.cel_types import (
     BOOL,
     DYN,
     NULL,
     STRING,
     CelType,
 )
-from fakeapi.apiserver.schema.cel.rule_validation import check_expression
-from fakeapi.apiserver.schema.cel.values import is_reserved
+from extender.cel.identifiers import is_reserved
+from extender.cel.type_checker import check_expression
+from fakeapi.apiserver.schema.cel.admission_variables import (
+    AUTHORIZER_VARIABLES,
+    VARIABLES,
+    message_type,
+)
 from fakeapi.apiserver.validation.admission_expressions import expression_causes
 from fakeapi.apiserver.validation.webhook_configurations import condition_errors
 from fakeapi.apiserver.wire.errors import (

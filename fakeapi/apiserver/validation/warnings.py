@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from extender.cel.string_formats import known_format
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import finalizer_warnings
-from fakeapi.apiserver.schema.structural.formats import known_format
 from fakeapi.apiserver.store.object_store import Document, Entry
 
 Json = Mapping[str, Any]

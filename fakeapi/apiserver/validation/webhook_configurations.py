@@ -13,8 +13,8 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from extender.cel.parser import MISSING, is_installed
 from extender.kube.rest.http_transport import client_tls
-from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed
 from fakeapi.apiserver.schema.crds.version_validation import (
     REVIEWS,
     review_version_errors,

@@ -18,22 +18,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.compilation import (
+from extender.cel.compilation import (
     Expression,
     ExpressionError,
     compile_expression,
     known_functions,
 )
-from fakeapi.apiserver.schema.cel.kubernetes_functions import AUTHORIZER_FUNCTIONS
-from fakeapi.apiserver.schema.cel.macros import expand_syntax
-from fakeapi.apiserver.schema.cel.parser import (
+from extender.cel.kubernetes_functions import AUTHORIZER_FUNCTIONS
+from extender.cel.macros import expand_syntax
+from extender.cel.parser import (
     MISSING,
     Token,
     is_installed,
     token_at,
     tokenize,
 )
-from fakeapi.apiserver.schema.cel.patch_types import EXPRESSION_FIELDS
+from fakeapi.apiserver.schema.cel.admission_variables import EXPRESSION_FIELDS
 
 Object = Mapping[str, Any]
 

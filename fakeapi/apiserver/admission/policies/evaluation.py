@@ -18,6 +18,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from extender.cel.compilation import (
+    NOT_NATIVE,
+    OBJECT_BUDGET,
+    ExpressionError,
+    known_functions,
+    new_context,
+    value_size,
+)
+from extender.cel.kubernetes_functions import AUTHORIZER_FUNCTIONS
 from fakeapi.apiserver.admission.policies.authorizer import (
     authorizer_functions,
     authorizer_value,
@@ -35,15 +44,6 @@ from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes,
 from fakeapi.apiserver.auth.authorization import Authorizer
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.builtin import NAMESPACES
-from fakeapi.apiserver.schema.cel.compilation import (
-    NOT_NATIVE,
-    OBJECT_BUDGET,
-    ExpressionError,
-    known_functions,
-    new_context,
-    value_size,
-)
-from fakeapi.apiserver.schema.cel.kubernetes_functions import AUTHORIZER_FUNCTIONS
 from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import not_found

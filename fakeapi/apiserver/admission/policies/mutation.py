@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from extender.cel.compilation import ExpressionError
 from fakeapi.apiserver.admission.policies.configured_policies import Policy, PolicyBinding
 from fakeapi.apiserver.admission.policies.evaluation import EvaluationError, PolicyInput
 from fakeapi.apiserver.admission.policies.invocations import PolicyInvocation, PolicyMatcher
@@ -20,7 +21,6 @@ from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes,
 from fakeapi.apiserver.admission.webhooks.object_patches import PatchError
 from fakeapi.apiserver.admission.webhooks.reinvocation import ReinvocationContext
 from fakeapi.apiserver.auth.authorization import Authorizer
-from fakeapi.apiserver.schema.cel.compilation import ExpressionError
 from fakeapi.apiserver.store.dry_run import ObjectReader
 from fakeapi.apiserver.wire.errors import Cause, forbidden
 

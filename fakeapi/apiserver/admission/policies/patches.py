@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import orjson
 
+from extender.cel.macros import TYPE_KEY
 from fakeapi.apiserver.admission.webhooks.admission_review import object_kind
 from fakeapi.apiserver.admission.webhooks.attributes import AdmissionAttributes, VersionedObjects
 from fakeapi.apiserver.admission.webhooks.object_patches import (
@@ -29,7 +30,6 @@ from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.structural_types import ListType, MapType, Struct, Type, schema_of
 from fakeapi.apiserver.managedfields.apply import list_errors
 from fakeapi.apiserver.managedfields.merge import merge, without_nulls
-from fakeapi.apiserver.schema.cel.macros import TYPE_KEY
 from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import internal_error

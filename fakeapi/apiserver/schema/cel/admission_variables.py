@@ -1,6 +1,7 @@
-"""The types of the variables of admission expressions: request, namespaceObject and authorizer.
+"""The variables of admission expressions, and the fields of mutations that have expressions.
 
-The objects and the parameters of a request have no type when an expression is written.
+``request``, ``namespaceObject`` and ``authorizer`` have types. The objects and the parameters of a
+request have none when an expression is written.
 
 Source: BuildRequestType and BuildNamespaceType in k8s.io/apiserver/pkg/admission/plugin/cel/
 compile.go.
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.cel_types import (
+from extender.cel.cel_types import (
     BOOL,
     DYN,
     INT,
@@ -21,7 +22,7 @@ from fakeapi.apiserver.schema.cel.cel_types import (
     list_of,
     map_of,
 )
-from fakeapi.apiserver.schema.cel.function_declarations import AUTHORIZER, RESOURCE_CHECK
+from extender.cel.function_declarations import AUTHORIZER, RESOURCE_CHECK
 
 _STRINGS: Final = list_of(STRING)
 _STRING_MAP: Final = map_of(STRING, STRING)
@@ -91,3 +92,6 @@ AUTHORIZER_VARIABLES: Final[Mapping[str, CelType]] = {
     "authorizer": AUTHORIZER,
     "authorizer.requestResource": RESOURCE_CHECK,
 }
+
+EXPRESSION_FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+"""The field of a mutation that has its expression, by the type of its patch."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.cel_types import (
+from extender.cel.cel_types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -25,7 +25,8 @@ from fakeapi.apiserver.schema.cel.cel_types import (
     list_of,
     map_of,
 )
-from fakeapi.apiserver.schema.cel.values import escape, is_reserved, with_metadata
+from extender.cel.identifiers import escape, is_reserved
+from fakeapi.apiserver.schema.cel.values import with_metadata
 from fakeapi.apiserver.schema.structural.schema_tree import ABSENT, SchemaNode
 
 MAX_REQUEST: Final = 3 * 1024 * 1024

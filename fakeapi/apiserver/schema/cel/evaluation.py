@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.compilation import (
+from extender.cel.compilation import (
     OBJECT_BUDGET,
     CostError,
     Expression,
     ExpressionError,
     compile_expression,
 )
+from extender.cel.parser import ENGINE, MISSING, is_installed
 from fakeapi.apiserver.schema.cel.field_paths import find_field
-from fakeapi.apiserver.schema.cel.parser import ENGINE, MISSING, is_installed
 from fakeapi.apiserver.schema.cel.values import (
     ValueConverter,
     resource_view,
@@ -209,7 +209,7 @@ class _Evaluation:
 
     def evaluate(self, rule: _CompiledRule, path: str, budget: _Budget) -> Cause | None:
         """Evaluate one rule; return the cause if it fails. Raise _BudgetExceededError."""
-        if rule.expression.uses_old and self._native_old is ABSENT and not rule.optional_old:
+        if rule.expression.uses("oldSelf") and self._native_old is ABSENT and not rule.optional_old:
             return None
         variables = self._variables(rule)
         try:
@@ -225,7 +225,7 @@ class _Evaluation:
             return invalid_value(
                 path or NIL_PATH, self._kind, _failure(str(error), rule.description)
             )
-        if not rule.expression.uses_old and self._is_unchanged():
+        if not rule.expression.uses("oldSelf") and self._is_unchanged():
             return None
         return self._cause(rule, path, self._message(rule, variables))
 

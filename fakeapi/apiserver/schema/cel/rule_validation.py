@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.cel_types import BOOL, STRING, CelType, optional_of
-from fakeapi.apiserver.schema.cel.compilation import ExpressionError, compile_expression
+from extender.cel.cel_types import BOOL, STRING, CelType, optional_of
+from extender.cel.type_checker import CheckedExpression, check_expression
 from fakeapi.apiserver.schema.cel.declared_types import DeclaredType
 from fakeapi.apiserver.schema.cel.field_paths import FieldPathError, find_field
-from fakeapi.apiserver.schema.cel.type_checker import CheckedExpression, check
 from fakeapi.apiserver.schema.structural.schema_tree import Json, SchemaNode
 from fakeapi.apiserver.wire.errors import (
     Cause,
@@ -27,7 +26,6 @@ from fakeapi.apiserver.wire.errors import (
 SELF_TYPE: Final = "selfType0"
 """The name of the type of ``self``; upstream's has a number that differs each time."""
 
-_SYNTAX_ERROR: Final = "Syntax error"
 _REASONS: Final = (
     "FieldValueDuplicate",
     "FieldValueForbidden",
@@ -126,16 +124,3 @@ def _rule_value(rule: Json) -> GoFormattedValue:
         "OptionalOldSelf": rule.get("optionalOldSelf"),
     }
     return go_formatted(fields)
-
-
-def check_expression(source: str, variables: Mapping[str, CelType]) -> CheckedExpression | str:
-    """Return a checked expression, or the error of one that does not compile."""
-    failure = ""
-    try:
-        compile_expression(source)
-    except ExpressionError as error:
-        failure = str(error)
-        if _SYNTAX_ERROR in failure:
-            return failure
-    checked = check(source, variables)
-    return f"compilation failed: {checked}" if isinstance(checked, str) else failure or checked

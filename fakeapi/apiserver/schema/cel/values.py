@@ -5,51 +5,22 @@
     format: date-time, date, duration    a timestamp, a timestamp, a duration
     type: number    a double, even if the document has an integer
 
-Rules see only the name and generateName of an object's own metadata. Sources: UnstructuredToVal in
-k8s.io/apiserver/pkg/cel/common/values.go, k8s.io/apiserver/pkg/cel/escaping.go.
+Rules see only the name and generateName of an object's own metadata. Source: UnstructuredToVal in
+k8s.io/apiserver/pkg/cel/common/values.go.
 """
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.parser import ENGINE
+from extender.cel.identifiers import escape, is_reserved
+from extender.cel.parser import ENGINE
 from fakeapi.apiserver.schema.structural.schema_tree import SchemaNode, node_of
 
 ValueConverter = Callable[[Any], Any]
 
-_RESERVED: Final = frozenset(
-    [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
-_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-_ESCAPED: Final = re.compile(r"__|[-./]")
-_SPELLABLE: Final = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*", re.ASCII)
 _META_NAMES: Final = ("name", "generateName")
 
 ROOT_FIELDS: Final = {
@@ -61,37 +32,6 @@ ROOT_FIELDS: Final = {
     },
 }
 """The fields of a whole object that rules see in addition to those of its schema."""
-
-
-class NotNativeError(Exception):
-    """An expression, or one of its values, is left to the library."""
-
-
-NATIVE_ERRORS: Final = (
-    NotNativeError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""The errors of an evaluation that the library then does."""
-
-
-def is_reserved(name: str) -> bool:
-    """Return whether a name is a reserved word of CEL."""
-    return name in _RESERVED
-
-
-@lru_cache(maxsize=4096)
-def escape(name: str) -> str | None:
-    """Return a field's name, escaped as an identifier of CEL; None if it cannot be escaped."""
-    if is_reserved(name):
-        return f"__{name}__"
-    if not _SPELLABLE.fullmatch(name):
-        return None
-    return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], name)
 
 
 def with_metadata(node: SchemaNode) -> SchemaNode:

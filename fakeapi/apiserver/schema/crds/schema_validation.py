@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.parser import MISSING, is_installed
+from extender.cel.parser import MISSING, is_installed
 from fakeapi.apiserver.schema.crds.structural_validation import default_errors, structural_errors
 from fakeapi.apiserver.schema.structural.schema_tree import META_FIELDS, Json, SchemaNode, node_of
 from fakeapi.apiserver.wire.errors import (

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.compilation import ExpressionError
+from extender.cel.compilation import ExpressionError
+from extender.cel.parser import is_installed
 from fakeapi.apiserver.schema.cel.evaluation import collect_causes, value_walk
 from fakeapi.apiserver.schema.cel.field_paths import FieldPathError
-from fakeapi.apiserver.schema.cel.parser import is_installed
 from fakeapi.apiserver.schema.structural.embedded_objects import (
     decode_embedded,
     embedded_errors,

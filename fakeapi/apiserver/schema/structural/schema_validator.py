@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from fakeapi.apiserver.schema.structural.formats import FORMATS, known_format
+from extender.cel.string_formats import FORMATS, known_format
 from fakeapi.apiserver.schema.structural.schema_errors import (
     SchemaErrors,
     forbidden_property,

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.structural.formats import FORMATS, known_format
+from extender.cel.string_formats import FORMATS, known_format
 from fakeapi.apiserver.schema.structural.schema_errors import (
     SchemaErrors,
     invalid_in_quantifier,

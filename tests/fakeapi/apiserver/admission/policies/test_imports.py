@@ -16,7 +16,7 @@ from tests.fakeapi.admission_policies import POLICIES, policy, validation
 from tests.fakeapi.api_requests import MAPS, named, send
 api = create_api(VirtualClock(), Random(7), history=100)
 assert send(api, "POST", MAPS, named("a")).status == 201
-checker = "fakeapi.apiserver.schema.cel.type_checker"
+checker = "extender.cel.type_checker"
 seen = ["cel" in sys.modules, checker in sys.modules]
 assert send(api, "POST", POLICIES, policy("a", validation("true"))).status == 201
 print(*seen, "cel" in sys.modules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.apiserver.schema.cel import parser
+from extender.cel import parser
 from tests.builders import Document
 from tests.builders.definitions import DEFINITIONS, INTEGER, definition, record, version
 from tests.fakeapi.api_requests import Ask
@@ -86,7 +86,7 @@ def test_without_the_library_rules_are_refused(ask: Ask, monkeypatch: pytest.Mon
     [cause] = answer["details"]["causes"]
     assert (status, cause["field"]) == (422, RULE)
     assert cause["message"] == (
-        "Forbidden: CEL rules need the library common-expression-language: pip install "
+        "Forbidden: CEL expressions need the library common-expression-language: pip install "
         "'reprieve[cel]'"
     )
     assert ask("POST", DEFINITIONS, definition())[0] == 201

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.macro_expansion import MacroError, expand_macro
-from fakeapi.apiserver.schema.cel.parser import Token, token_at, tokenize
-from fakeapi.apiserver.schema.cel.source_errors import SourceError
-from fakeapi.apiserver.schema.cel.syntax_tree import (
+from extender.cel.identifiers import is_reserved
+from extender.cel.macro_expansion import MacroError, expand_macro
+from extender.cel.parser import Token, token_at, tokenize
+from extender.cel.source_errors import SourceError
+from extender.cel.syntax_tree import (
     Call,
     FieldInitializer,
     ListLiteral,
@@ -25,7 +26,6 @@ from fakeapi.apiserver.schema.cel.syntax_tree import (
     Node,
     Selection,
 )
-from fakeapi.apiserver.schema.cel.values import is_reserved
 
 _RELATIONS: Final = ("<", "<=", ">=", ">", "==", "!=", "in")
 _SUMS: Final = ("+", "-")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.apiserver.schema.cel.cel_types import DYN
-from fakeapi.apiserver.schema.cel.compilation import ExpressionError, compile_expression
-from fakeapi.apiserver.schema.cel.type_checker import check
+from extender.cel.cel_types import DYN
+from extender.cel.compilation import ExpressionError, compile_expression
+from extender.cel.type_checker import check
 
 
 @pytest.mark.parametrize(

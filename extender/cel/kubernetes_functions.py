@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-from fakeapi.apiserver.schema.cel.macros import MACRO_FUNCTIONS
-from fakeapi.apiserver.schema.cel.parser import ENGINE, MATCHES, OPTIONAL_FIELD, optional_field
-from fakeapi.apiserver.schema.structural.formats import FORMATS, is_uri, parses
+from extender.cel.macros import MACRO_FUNCTIONS
+from extender.cel.parser import ENGINE, MATCHES, OPTIONAL_FIELD, optional_field
+from extender.cel.string_formats import FORMATS, is_uri, parses
 from policies.kubernetes.name_validation import (
     invalid_dns1035_label,
     invalid_dns_label,

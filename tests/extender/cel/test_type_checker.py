@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.apiserver.schema.cel.cel_types import DYN, CelType, runtime_name
-from fakeapi.apiserver.schema.cel.declared_types import declared_type
-from fakeapi.apiserver.schema.cel.type_checker import CheckedExpression, check
-from fakeapi.apiserver.schema.structural.schema_tree import node_of
-from tests.builders.definitions import ANYTHING, INTEGER, TEXT, record
+from extender.cel.cel_types import DYN, INT, STRING, CelType, list_of, map_of, runtime_name
+from extender.cel.type_checker import CheckedExpression, check
 
-SELF = declared_type(
-    node_of(
-        record(
-            size=INTEGER,
-            ports={"type": "array", "items": record(name=TEXT)},
-            labels={"type": "object", "additionalProperties": TEXT},
-            open=ANYTHING,
-            namespace=TEXT,
-        )
-    ),
+PORT = CelType("message", "Self.ports.@idx", (), {"name": STRING})
+SELF = CelType(
+    "message",
     "Self",
+    (),
+    {
+        "size": INT,
+        "ports": list_of(PORT),
+        "labels": map_of(STRING, STRING),
+        **dict.fromkeys(("namespace", "__namespace__"), STRING),
+    },
 )
-
-
-def variables() -> dict[str, CelType]:
-    assert SELF is not None
-    return {"self": SELF.type, "object": DYN}
+VARIABLES = {"self": SELF, "object": DYN}
 
 
 @pytest.mark.parametrize(
@@ -59,19 +52,19 @@ def variables() -> dict[str, CelType]:
     ],
 )
 def test_an_expression_has_a_type(expression: str, found: str) -> None:
-    checked = check(expression, variables())
+    checked = check(expression, VARIABLES)
     assert isinstance(checked, CheckedExpression)
     assert runtime_name(checked.result) == found
 
 
 def test_an_error_points_to_its_place() -> None:
-    assert check("self.size > 1 &&\n\tself.sise > 1", variables()) == (
+    assert check("self.size > 1 &&\n\tself.sise > 1", VARIABLES) == (
         "ERROR: <input>:2:6: undefined field 'sise'\n |  self.sise > 1\n | .....^"
     )
 
 
 @pytest.mark.parametrize("literal", ["9223372036854775808", "7" * 5000, "0x" + "7" * 5000])
 def test_an_integer_out_of_range_is_invalid(literal: str) -> None:
-    error = check(f"self.size > {literal}", variables())
+    error = check(f"self.size > {literal}", VARIABLES)
     assert isinstance(error, str)
     assert error.startswith("ERROR: <input>:1:13: invalid int literal\n")

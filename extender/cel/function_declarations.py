@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.cel_types import (
+from extender.cel.cel_types import (
     DYN,
     SIMPLE,
     CelType,

@@ -14,10 +14,11 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.expression_parser import parse
-from fakeapi.apiserver.schema.cel.kubernetes_functions import FUNCTIONS
-from fakeapi.apiserver.schema.cel.parser import MATCHES
-from fakeapi.apiserver.schema.cel.syntax_tree import (
+from extender.cel.expression_parser import parse
+from extender.cel.kubernetes_functions import FUNCTIONS
+from extender.cel.native_errors import NotNativeError
+from extender.cel.parser import MATCHES
+from extender.cel.syntax_tree import (
     Call,
     Comprehension,
     ListLiteral,
@@ -26,7 +27,6 @@ from fakeapi.apiserver.schema.cel.syntax_tree import (
     Node,
     Selection,
 )
-from fakeapi.apiserver.schema.cel.values import NotNativeError
 
 Scope = dict[str, Any]
 """The variables, and the functions that only one evaluation has."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakeapi.apiserver.schema.cel.compilation import (
+from extender.cel.compilation import (
     ExpressionError,
     compile_expression,
 )

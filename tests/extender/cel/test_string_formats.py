@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.apiserver.schema.structural.formats import FORMATS
+from extender.cel.string_formats import FORMATS
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.syntax_tree import (
+from extender.cel.syntax_tree import (
     Call,
     Comprehension,
     ListLiteral,

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from fakeapi.apiserver.schema.cel.kubernetes_functions import FUNCTIONS
-from fakeapi.apiserver.schema.cel.macros import expand_syntax
-from fakeapi.apiserver.schema.cel.parser import (
+from extender.cel.kubernetes_functions import FUNCTIONS
+from extender.cel.macros import expand_syntax
+from extender.cel.native_errors import NATIVE_ERRORS
+from extender.cel.parser import (
     ENGINE,
     MATCHES,
     limit_error,
     macro_depth,
     tokenize,
 )
-from fakeapi.apiserver.schema.cel.values import NATIVE_ERRORS
 
 if TYPE_CHECKING:
-    from fakeapi.apiserver.schema.cel.native_evaluation import Evaluation
+    from extender.cel.native_evaluation import Evaluation
 
 PER_CALL_LIMIT: Final = 1_000_000
 OBJECT_BUDGET: Final = 10_000_000
@@ -53,13 +53,17 @@ class Expression:
         if (problem := limit_error(source)) is not None:
             raise ExpressionError(f"compilation failed: ERROR: <input>:-1:0: {problem}")
         tokens = tokenize(source)
-        self.uses_old = any(t.kind == "name" and t.text == "oldSelf" for t in tokens)
+        self._names = frozenset(token.text for token in tokens if token.kind == "name")
         self._depth = macro_depth(tokens)
         try:
             self._program = ENGINE.compile(expand_syntax(source))
         except ValueError as error:
             message = str(error).replace(MATCHES, "matches")
             raise ExpressionError(_parse_error(message)) from None
+
+    def uses(self, name: str) -> bool:
+        """Return whether a name occurs in the expression."""
+        return name in self._names
 
     def cost(self, value: Any) -> int:
         """Return the cost of an evaluation for a value. Raise CostError above the limit."""
@@ -94,7 +98,7 @@ class Expression:
         if not self._is_native:
             return NOT_NATIVE
         if self._native is None:
-            from fakeapi.apiserver.schema.cel.native_evaluation import compile_natively
+            from extender.cel.native_evaluation import compile_natively
 
             self._native = compile_natively(self.source, functions)
             self._is_native = self._native is not None

@@ -1,8 +1,8 @@
 """The tokens of CEL expressions, and the CEL library that compiles them.
 
-The library is an optional dependency that only schemas with rules need. Its compiler reports syntax
-errors; it checks types only at run time. It cannot parse optional field selections, so they are
-rewritten as function calls. A selection from an optional value is optional, too.
+The library is an optional dependency. Its compiler reports syntax errors; it checks types only at
+run time. It cannot parse optional field selections, so they are rewritten as function calls. A
+selection from an optional value is optional, too.
 
     self.?a.b.orValue(1)    optional_field(optional_field(self, 'a'), 'b').orValue(1)
     self[?'a']              optional_field(self, 'a')
@@ -141,12 +141,12 @@ class _Engine:
 ENGINE: Final[Any] = _Engine() if find_spec("cel") else None
 
 MISSING: Final = (
-    "CEL rules need the library common-expression-language: pip install 'reprieve[cel]'"
+    "CEL expressions need the library common-expression-language: pip install 'reprieve[cel]'"
 )
 
 
 def is_installed() -> bool:
-    """Return whether rules can be compiled."""
+    """Return whether expressions can be compiled."""
     return ENGINE is not None
 
 

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.cel_types import CelType, unwrap_optional
-from fakeapi.apiserver.schema.cel.source_errors import SourceError
-from fakeapi.apiserver.schema.cel.syntax_tree import (
+from extender.cel.cel_types import CelType, unwrap_optional
+from extender.cel.source_errors import SourceError
+from extender.cel.string_formats import FORMATS
+from extender.cel.syntax_tree import (
     Call,
     ListLiteral,
     Literal,
@@ -19,7 +20,6 @@ from fakeapi.apiserver.schema.cel.syntax_tree import (
     Node,
     walk,
 )
-from fakeapi.apiserver.schema.structural.formats import FORMATS
 from policies.kubernetes.regular_expressions import compile_pattern
 
 _DURATION: Final = re.compile(

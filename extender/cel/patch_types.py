@@ -3,7 +3,7 @@
 ``Object`` is the type of the object of a request, ``Object.spec`` that of its field ``spec``, and
 so on. They have no schema: any field is declared, with a value of any type. A literal of one of
 these types is evaluated to a map with the name of its type as the value of
-:data:`~fakeapi.apiserver.schema.cel.macros.TYPE_KEY`.
+:data:`~extender.cel.macros.TYPE_KEY`.
 
 Source: k8s.io/apiserver/pkg/cel/mutation.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.cel_types import DYN, ERROR, STRING, CelType, type_of
+from extender.cel.cel_types import DYN, ERROR, STRING, CelType, type_of
 
 
 class _Fields(dict[str, CelType]):
@@ -39,7 +39,5 @@ PATCH_TYPES: Final[Mapping[str, CelType]] = {
     "JSONPatch": type_of(JSON_PATCH),
 }
 """The names of types that expressions of mutations have in addition to their variables."""
-EXPRESSION_FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
-"""The field of a mutation that has its expression, by the type of its patch."""
 ESCAPE_KEY: Final = "jsonpatch.escapeKey"
 """The function that only expressions of mutations have."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fakeapi.apiserver.schema.cel.cel_types import (
+from extender.cel.cel_types import (
     BOOL,
     DYN,
     ERROR,
@@ -32,12 +32,13 @@ from fakeapi.apiserver.schema.cel.cel_types import (
     type_of,
     unwrap_optional,
 )
-from fakeapi.apiserver.schema.cel.expression_parser import parse
-from fakeapi.apiserver.schema.cel.function_declarations import Overload, function_declarations
-from fakeapi.apiserver.schema.cel.literal_validation import literal_errors
-from fakeapi.apiserver.schema.cel.patch_types import ESCAPE_KEY, NO_MESSAGE, OBJECT
-from fakeapi.apiserver.schema.cel.source_errors import SourceError, format_errors
-from fakeapi.apiserver.schema.cel.syntax_tree import (
+from extender.cel.compilation import ExpressionError, compile_expression
+from extender.cel.expression_parser import parse
+from extender.cel.function_declarations import Overload, function_declarations
+from extender.cel.literal_validation import literal_errors
+from extender.cel.patch_types import ESCAPE_KEY, NO_MESSAGE, OBJECT
+from extender.cel.source_errors import SourceError, format_errors
+from extender.cel.syntax_tree import (
     Call,
     Comprehension,
     ListLiteral,
@@ -49,6 +50,7 @@ from fakeapi.apiserver.schema.cel.syntax_tree import (
     Selection,
 )
 
+_SYNTAX_ERROR: Final = "Syntax error"
 _TYPE_NAMES: Final = {
     **{runtime_name(each): type_of(each) for each in SIMPLE.values()},
     "list": type_of(list_of(DYN)),
@@ -76,6 +78,19 @@ class CheckedExpression:
     def uses(self, variable: str) -> bool:
         """Return whether the expression refers to a variable."""
         return any(isinstance(node, Name) and node.name == variable for node in self.types)
+
+
+def check_expression(source: str, variables: Mapping[str, CelType]) -> CheckedExpression | str:
+    """Return a checked expression, or the error of one that does not compile."""
+    failure = ""
+    try:
+        compile_expression(source)
+    except ExpressionError as error:
+        failure = str(error)
+        if _SYNTAX_ERROR in failure:
+            return failure
+    checked = check(source, variables)
+    return f"compilation failed: {checked}" if isinstance(checked, str) else failure or checked
 
 
 def check(source: str, variables: Mapping[str, CelType]) -> CheckedExpression | str:

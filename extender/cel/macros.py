@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from fakeapi.apiserver.schema.cel.parser import (
+from extender.cel.identifiers import escape
+from extender.cel.parser import (
     ENGINE,
     TWO_VARIABLE_MACROS,
     Token,
@@ -29,7 +30,6 @@ from fakeapi.apiserver.schema.cel.parser import (
     token_at,
     tokenize,
 )
-from fakeapi.apiserver.schema.cel.values import escape
 
 TYPE_KEY: Final = "@type"
 """The key of a message's type in its value; no field has this name."""
