@@ -86,8 +86,11 @@ class Expression:
         if (found := self.evaluate_natively({**variables})) is not NOT_NATIVE:
             return found
         context = _context()
-        for name, value in variables.items():
-            context.add_variable(name, value)
+        try:
+            for name, value in variables.items():
+                context.add_variable(name, value)
+        except ValueError as error:  # a text that is not valid Unicode
+            raise ExpressionError(_evaluation_error(str(error))) from None
         return self.evaluate_in(context)
 
     def evaluate_natively(self, scope: dict[str, Any], functions: frozenset[str] = NO_NAMES) -> Any:

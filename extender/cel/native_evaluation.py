@@ -2,7 +2,8 @@
 
 The library copies a value into its own form before it reads it, and a list again for each macro.
 That takes longer than most expressions, so those of the usual parts are compiled to closures:
-selections, comparisons, conditions, calls of functions, and macros over lists and maps.
+selections, comparisons, conditions, sums and products of integers, calls of functions, and macros
+over lists and maps.
 
 Only results are computed here. An error, or a value of a type that is not expected, raises one of
 ``NATIVE_ERRORS``; then the library evaluates the expression again, and reports the error.
@@ -66,7 +67,7 @@ class _Compiler:
 
     def compile(self, node: Node, names: _Names) -> Evaluation:
         match node:
-            case Literal(value=value):
+            case Literal(value=value) if node.type_name != "uint":
                 return lambda _scope: value
             case Name(name=name):
                 return operator.itemgetter(names.get(name, name))
@@ -262,7 +263,29 @@ def _element(holder: Any, key: Any) -> Any:
 def _add(one: Any, two: Any) -> Any:
     if type(one) is type(two) and type(one) in (str, list):
         return one + two
-    raise NotNativeError
+    return _sum(one, two)
+
+
+def _of_integers(function: Callable[[int, int], int]) -> Callable[[Any, Any], int]:
+    """Return an operator of integers, whose result has to fit 64 bits."""
+
+    def evaluate(one: Any, two: Any) -> int:
+        if type(one) is int and type(two) is int:
+            found = function(one, two)
+            if -(2**63) <= found < 2**63:
+                return found
+        raise NotNativeError
+
+    return evaluate
+
+
+def _quotient(one: int, two: int) -> int:
+    """Return a quotient that is rounded towards zero, as Go's."""
+    found = abs(one) // abs(two)
+    return found if (one < 0) is (two < 0) else -found
+
+
+_sum: Final = _of_integers(operator.add)
 
 
 def _of_texts(function: Callable[[str, str], bool]) -> Callable[[Any, Any], bool]:
@@ -283,6 +306,10 @@ _BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "_>_": _ordered(operator.gt),
     "_>=_": _ordered(operator.ge),
     "_+_": _add,
+    "_-_": _of_integers(operator.sub),
+    "_*_": _of_integers(operator.mul),
+    "_/_": _of_integers(_quotient),
+    "_%_": _of_integers(lambda one, two: one - two * _quotient(one, two)),
     "_[_]": _element,
     "_?._": _optional_field,
     "@in": _is_in,

@@ -159,7 +159,10 @@ class Policy:
         """The keys of the annotations that the policy reads."""
         criteria = (*self.candidates, *(limit.criterion for limit in self.candidate_limits))
         costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
-        return frozenset[str]().union(*(cost.annotations for cost in costs))
+        return frozenset[str]().union(
+            *(cost.annotations for cost in costs),
+            *(guard.annotations for guard in self.victim_guards),
+        )
 
     def protected_until_ns(self, pod: Pod) -> int:
         """Return the time until which guards protect a pod; see :class:`VictimGuard`."""

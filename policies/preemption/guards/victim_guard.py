@@ -8,6 +8,7 @@ from typing import Final
 
 from policies.kubernetes.duration import format_duration
 from policies.kubernetes.snapshot import Pod
+from policies.preemption.costs.expression_cost import EvaluationError
 from policies.preemption.costs.pod_cost import SECOND_NS, PodCost, Unreadable
 
 UNPROTECTED: Final = -(2**63)
@@ -18,12 +19,14 @@ ALWAYS: Final = 2**63 - 1
 class VictimGuard:
     """Protects a pod until a time: UNPROTECTED, ALWAYS, or nanoseconds since the epoch.
 
-    ``because`` adds the reason to the guard's name, "" for none.
+    ``because`` adds the reason to the guard's name, "" for none. ``annotations`` are the keys that
+    the guard reads.
     """
 
     name: str
     until_ns: Callable[[Pod], int]
     because: Callable[[Pod], str] = lambda pod: ""  # noqa: ARG005 - as those of other guards
+    annotations: frozenset[str] = frozenset()
 
     def explain(self, pod: Pod, now_ns: int) -> str:
         """Return why a pod is protected."""
@@ -67,4 +70,25 @@ def unreadable_cost(cost: PodCost) -> VictimGuard:
         cost.name,
         lambda pod: ALWAYS if isinstance(cost.of(pod), Unreadable) else UNPROTECTED,
         because,
+        cost.annotations,
+    )
+
+
+def protected_by_expression(
+    name: str, evaluate: Callable[[Pod], bool], annotations: frozenset[str]
+) -> VictimGuard:
+    """Return a guard that always protects the pods for which an expression is true.
+
+    It protects a pod for which ``evaluate`` raises EvaluationError, too. ``annotations`` are the
+    keys that it reads.
+    """
+
+    def protection(pod: Pod) -> tuple[int, str]:
+        try:
+            return ALWAYS if evaluate(pod) else UNPROTECTED, ""
+        except EvaluationError as error:
+            return ALWAYS, str(error)
+
+    return VictimGuard(
+        name, lambda pod: protection(pod)[0], lambda pod: protection(pod)[1], annotations
     )

@@ -69,6 +69,13 @@ def by_library(expression: str) -> object:
         "object.containers.all(c, c.size > 1) || true",
         "object.size == 3.0",
         "object.size + 1 == 4",
+        "[-7 / 2, 7 / -2, -7 / -2, -7 % 2, 7 % -2, -7 % -2] == [-3, -3, 3, -1, 1, -1]",
+        "object.size * 2 - 9 / object.size",
+        "object.size + 9223372036854775807",
+        "-object.size * 4611686018427387904",
+        "object.size % (object.size - 3)",
+        "1u - 2u",
+        "object.ratio + 1",
         "object.on == 1",
         "object.missing.below",
         "object.containers[2].name",
@@ -87,7 +94,7 @@ def test_an_expression_has_the_value_that_the_library_returns(expression: str) -
 
 
 def test_a_common_expression_needs_no_library() -> None:
-    expression = Expression("object.containers.all(c, c.image != object.name)")
+    expression = Expression("object.containers.all(c, c.image != object.name || 6 / 4 * 5 < 4)")
     assert expression.evaluate_natively({**GIVEN}) is True
 
 
