@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from extender.cel.macros import MACRO_FUNCTIONS
 from extender.cel.parser import ENGINE, MATCHES, OPTIONAL_FIELD, optional_field
 from extender.cel.string_formats import FORMATS, is_uri, parses
+from policies.kubernetes.integers import UINT64_MAX, parse_integer
 from policies.kubernetes.name_validation import (
     invalid_dns1035_label,
     invalid_dns_label,
@@ -130,7 +131,7 @@ def _amount(text: str) -> Fraction:
     number, suffix, exponent = match.groups()
     base, power = (2, _BINARY[suffix]) if suffix in _BINARY else (10, _DECIMAL.get(suffix, 0))
     if exponent:
-        power = int(exponent)
+        power = parse_integer(exponent) or 0
     return Fraction(number) * _power(base, power)
 
 
@@ -157,8 +158,17 @@ def _version(text: str) -> tuple[Any, ...]:
     match = _SEMVER.fullmatch(text)
     if match is None:
         raise ValueError(f"No semantic version: {text!r}")
-    marks = [(0, int(m), "") if m.isdigit() else (1, 0, m) for m in (match[4] or "").split(".")]
-    return (*map(int, match.groups()[:3]), match[4] is None, marks)
+    marks = (match[4] or "").split(".")
+    order = [(0, _part(each), "") if each.isdigit() else (1, 0, each) for each in marks]
+    return (*map(_part, match.groups()[:3]), match[4] is None, order)
+
+
+def _part(text: str) -> int:
+    """Return a number of a version. Raise ValueError beyond 64 bits, as upstream does."""
+    number = parse_integer(text, UINT64_MAX)
+    if number is None:
+        raise ValueError(f"No number of a version: {text!r}")
+    return number
 
 
 def _compare(one: str, two: str) -> int:
@@ -180,7 +190,7 @@ def _as_integer(text: str) -> int:
     amount = _amount(text)
     if amount.denominator != 1:
         raise ValueError("cannot convert value to integer")
-    return int(amount)
+    return amount.numerator
 
 
 def _semver(text: str) -> str:

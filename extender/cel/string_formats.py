@@ -76,7 +76,7 @@ def _is_host(text: str) -> bool:
 
 def _is_ipv4(text: str) -> bool:
     parts = text.split(".")
-    return len(parts) == 4 and all(p.isascii() and p.isdigit() and int(p) < 256 for p in parts)
+    return len(parts) == 4 and all(p.isdigit() and parse_integer(p, 255) is not None for p in parts)
 
 
 def is_date(text: str) -> bool:

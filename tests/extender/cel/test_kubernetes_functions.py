@@ -50,6 +50,7 @@ from extender.cel.type_checker import check
         "format.dns1123Label().validate('My.Name').hasValue()",
         "format.named('uuid').hasValue() && !format.named('nobody').hasValue()",
         "isSemver('1.2.3-alpha') && !isSemver('v1.2')",
+        f"!isSemver('{'9' * 20}.0.0') && !isSemver('1.2.{'9' * 5000}')",
         "semver('1.10.0').isGreaterThan(semver('1.9.0'))",
         "semver('1.0.0-alpha').isLessThan(semver('1.0.0'))",
         "semver('1.2.3').minor() == 2",

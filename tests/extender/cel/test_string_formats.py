@@ -21,6 +21,7 @@ from extender.cel.string_formats import FORMATS
         ("hexcolor", "#FFf", "#FFff"),
         ("hostname", "a.example.com", "-a"),
         ("ipv4", "10.0.0.1", "10.0.0.256"),
+        ("ipv4", "0.0.0.0", "10.0.0." + "1" * 5000),
         ("ipv6", "::1", "10.0.0.1"),
         ("isbn", "978-0321751041", "978-0321751042"),
         ("isbn10", "0321751043", "0321751044"),
