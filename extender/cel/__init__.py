@@ -15,5 +15,16 @@
     compilation            compiled expressions, which are evaluated by closures
                            (native_evaluation) or by the library
 
+One library serves policies and fakeapi. Measured with three comparisons of a pod's fields, on one
+core and Python 3.11:
+
+    ours (closures; the library for the rest)    2.6 µs; 30 µs   types with columns    16 MB
+    common-expression-language 0.10.0 alone      14 µs           no types               16 MB
+    cel-expr-python 0.1.3 (cel-cpp)              5.8 µs          see below              50 MB
+
+cel-expr-python has types only for protobuf messages, or for each field as a variable of its own
+(4.1 µs). It refuses more than 32 operators in a row, and cannot return values of types such as
+Quantity, which fakeapi needs. So expressions of policies are checked and evaluated as fakeapi's.
+
 Sources: k8s.io/apiserver/pkg/cel, github.com/google/cel-go.
 """

@@ -14,7 +14,14 @@ import time
 from policies import Snapshot
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, encoded, offers, pending, preemptor, snapshot_of
-from tests.bench.decisions import eviction, policies, preemption_decisions, ranking, spreading
+from tests.bench.decisions import (
+    eviction,
+    expressions,
+    policies,
+    preemption_decisions,
+    ranking,
+    spreading,
+)
 from tests.bench.http import Beside, beside_echo
 from tests.bench.servers.processes import READY_SECONDS, Server, echo, loaded, reprieve
 from tests.bench.timing import Effort, milliseconds
@@ -35,6 +42,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
     """Measure everything."""
     decisions = preemption_decisions.measure(effort) | policies.measure(effort)
     ranked = ranking.measure(effort) | eviction.measure(effort) | spreading.measure(effort)
+    ranked |= expressions.measure(effort)
     decision = decisions.get(f"{SERVING}-{NODES}-plain")
     served = asyncio.run(_served(effort, None if decision is None else decision.cost))
     return decisions | ranked | served | asyncio.run(_filtered(effort))
