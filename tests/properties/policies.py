@@ -14,7 +14,9 @@ from policies.preemption.costs.candidate_criteria import (
     GroupCriterion,
 )
 from policies.preemption.costs.catalog import DELETION_COST, deletion_cost, lost_work, restarts
+from policies.preemption.costs.expression_cost import EvaluationError
 from policies.preemption.costs.groupings import CLUSTER, GANGS, NAMESPACES, OWNERS
+from policies.preemption.costs.pod_cost import Unreadable
 from policies.preemption.guards.allowance import (
     loop_breaker,
     min_available,
@@ -23,7 +25,12 @@ from policies.preemption.guards.allowance import (
 )
 from policies.preemption.guards.attempt_guard import preemption_delay, preemptor_cooldown
 from policies.preemption.guards.candidate_limit import CandidateLimit
-from policies.preemption.guards.victim_guard import min_runtime, protected_pods, unreadable_cost
+from policies.preemption.guards.victim_guard import (
+    min_runtime,
+    protected_by_expression,
+    protected_pods,
+    unreadable_cost,
+)
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, Policy, pod_order
 from tests.builders import SECOND
 from tests.properties.strategies import Cluster
@@ -40,10 +47,20 @@ CRITERIA: tuple[CandidateCriterion, ...] = (
     GroupCriterion("fewest gangs", GANGS),
     GroupCriterion("fewest namespaces", NAMESPACES),
 )
+
+
+def _is_dear(pod: Pod) -> bool:
+    cost = DELETION.of(pod)
+    if isinstance(cost, Unreadable):
+        raise EvaluationError(cost.reason)
+    return cost.fixed > 0
+
+
 GUARDS = (
     protected_pods("web pods", lambda pod: pod.labels.get("app") == "web"),
     min_runtime("young pods", lambda pod: pod.namespace == "default", 3 * SECOND),
     unreadable_cost(DELETION),
+    protected_by_expression("dear pods", _is_dear, DELETION.annotations),
 )
 
 
