@@ -21,6 +21,7 @@ from policies.preemption.costs.candidate_criteria import (
     bound,
     count_totals,
 )
+from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
 from policies.preemption.guards.allowance import AllowanceGuard, BoundAllowance
@@ -155,14 +156,25 @@ class Policy:
     strict_budgets: bool = False
 
     @property
-    def annotations(self) -> frozenset[str]:
-        """The keys of the annotations that the policy reads."""
+    def costs(self) -> tuple[PodCost, ...]:
+        """The costs that the policy reads, each once."""
         criteria = (*self.candidates, *(limit.criterion for limit in self.candidate_limits))
         costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
+        return tuple(dict.fromkeys(costs))
+
+    @property
+    def annotations(self) -> frozenset[str]:
+        """The keys of the annotations that the policy reads."""
         return frozenset[str]().union(
-            *(cost.annotations for cost in costs),
+            *(cost.annotations for cost in self.costs),
             *(guard.annotations for guard in self.victim_guards),
         )
+
+    @property
+    def reads_time(self) -> bool:
+        """Whether the time of a decision may matter to it: only guards and costs read it."""
+        guards = (*self.victim_guards, *self.attempt_guards, *self.allowance_guards)
+        return bool(guards or self.costs)
 
     def protected_until_ns(self, pod: Pod) -> int:
         """Return the time until which guards protect a pod; see :class:`VictimGuard`."""
@@ -254,6 +266,11 @@ class SchedulerRules:
     def annotations(self) -> frozenset[str]:
         """The keys of the annotations that any policy reads."""
         return frozenset[str]().union(*(policy.annotations for policy in self.policies))
+
+    @property
+    def reads_time(self) -> bool:
+        """Whether any policy may read the time of a decision."""
+        return any(policy.reads_time for policy in self.policies)
 
     def for_preemptor(self, pod: Pod) -> SchedulerRules:
         """Return the rules with the only policy that applies to a preemptor."""

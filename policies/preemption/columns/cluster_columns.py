@@ -88,12 +88,10 @@ class ClusterColumns:
         """Update the columns to ``snapshot``.
 
         ``changed`` names the nodes that differ from the snapshot of the columns; without it all
-        nodes are compared, by identity.
+        nodes are compared, by identity, unless both snapshots share them.
         """
         if len(self.nodes.resources) > self._most_resources:
             self._forget_resources()
-        if snapshot is self.snapshot:
-            return
         for name in self._differing(snapshot) if changed is None else changed:
             state = snapshot.nodes.get(name)
             if state is not None:
@@ -121,6 +119,8 @@ class ClusterColumns:
 
     def _differing(self, snapshot: Snapshot) -> list[str]:
         nodes = snapshot.nodes
+        if nodes is self.snapshot.nodes:
+            return []
         removed = [name for name in self.names if name not in nodes]
         known, states = self.index, self.states
         return removed + [

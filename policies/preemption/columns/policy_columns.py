@@ -69,9 +69,8 @@ class PolicyColumns:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         criteria = [*policy.candidates, *(each.criterion for each in policy.candidate_limits)]
-        costs = [each.cost for each in criteria if isinstance(each, CostCriterion)]
-        costs += [HEALTHY] if policy.allowance_guards else []
-        self._costs: Sequence[PodCost] = tuple(dict.fromkeys(costs))
+        healthy = (HEALTHY,) if policy.allowance_guards else ()
+        self._costs: Sequence[PodCost] = tuple(dict.fromkeys((*policy.costs, *healthy)))
         grouped = [each for each in criteria if isinstance(each, CostCriterion | GroupCriterion)]
         self._groups: dict[Grouping, GroupNumbers] = {
             each.grouping: GroupNumbers()

@@ -96,8 +96,8 @@ class VectorizedEngine:
         See :meth:`policies.preemption.engine.Engine.follow`.
         """
         previous, self._followed = self._followed, snapshot
-        # A decision about another snapshot has updated the columns to that one.
-        unchanged = self._columns.snapshot is previous
+        # A decision about other nodes has updated the columns to these.
+        unchanged = self._columns.snapshot.nodes is previous.nodes
         self._columns.follow(snapshot, changed if unchanged else None)
 
     def filter_nodes(

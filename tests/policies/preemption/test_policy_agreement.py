@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from policies.kubernetes.releases import RELEASES, Release
+from policies.preemption.costs.candidate_criteria import CostCriterion
+from policies.preemption.costs.catalog import run_time
 from policies.preemption.explanation import explain_decision
+from policies.preemption.guards.attempt_guard import preemption_delay
 from policies.preemption.guards.candidate_limit import CandidateLimit
-from policies.preemption.guards.victim_guard import protected_pods
-from policies.preemption.policy import CANDIDATE_CRITERIA, Policy, PolicyRule, SchedulerRules
+from policies.preemption.guards.victim_guard import min_runtime, protected_pods
+from policies.preemption.policy import (
+    CANDIDATE_CRITERIA,
+    KUBE_SCHEDULER,
+    Policy,
+    PolicyRule,
+    SchedulerRules,
+)
 from policies.preemption.reference_engine import ReferenceEngine, preempt
 from policies.preemption.vectorized import VectorizedEngine
-from tests.builders import node, pod, snapshot
+from tests.builders import SECOND, node, pod, snapshot
 from tests.properties.engines import assert_agreement
 from tests.properties.policies import shaped_policies, worked_snapshots
 from tests.properties.strategies import Cluster, grouped_clusters, rich_clusters
@@ -70,3 +82,39 @@ def test_a_limit_on_a_cluster_without_pods() -> None:
     limit = CandidateLimit("limit", CANDIDATE_CRITERIA["lowest priority of the first victim"], 1)
     rules = SchedulerRules(policy=Policy("limited", candidate_limits=(limit,)))
     assert_agreement(pod("p", cpu="2", priority=5), snapshot(node(cpu="1")), rules)
+
+
+def test_the_columns_follow_the_cluster_between_decisions_at_different_times() -> None:
+    young = min_runtime("young", lambda _: True, 10 * SECOND)
+    rules = SchedulerRules(policy=Policy("patient", victim_guards=(young,)))
+    engine = VectorizedEngine(rules)
+    preemptor, old = pod("p", cpu="1", priority=5), pod("old", on="node-1", cpu="1", started=0)
+    first = snapshot(node(cpu="1"), old)
+    second = snapshot(node(cpu="1"), replace(old, name="new", uid="new", started_ns=8 * SECOND))
+    for cluster, changed, victims in (
+        (first, None, {5: None, 10: "old", 20: "old"}),
+        (second, {"node-1"}, {17: None, 18: "new"}),
+    ):
+        engine.follow(cluster, changed)
+        for seconds, victim in victims.items():
+            timed = replace(cluster, now_ns=seconds * SECOND)
+            found = engine.preempt(preemptor, timed)
+            assert found == preempt(preemptor, timed, rules)
+            assert (found.chosen and found.chosen.victims.pods[0].name) == victim
+
+
+@pytest.mark.parametrize(
+    ("policy", "reads"),
+    [
+        (KUBE_SCHEDULER, False),
+        (Policy("guarded", victim_guards=(protected_pods("web", lambda _: True),)), True),
+        (Policy("patient", attempt_guards=(preemption_delay(SECOND),)), True),
+        (Policy("cheap", candidates=(CostCriterion("run time", run_time()),)), True),
+        (Policy("strict", strict_budgets=True, priority_gap=2), False),
+    ],
+    ids=lambda each: each.name if isinstance(each, Policy) else "",
+)
+def test_guards_and_costs_read_the_time(policy: Policy, reads: bool) -> None:  # noqa: FBT001
+    assert policy.reads_time is reads
+    rule = PolicyRule("all", lambda _: True, policy)
+    assert SchedulerRules(policy_rules=(rule,)).reads_time is reads
