@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -53,7 +55,7 @@ from extender.terminal.output import Answer, OutputFormat, print_answer
 from extender.terminal.program import log_warnings
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
-from policies.kubernetes.releases import Release, release
+from policies.kubernetes.releases import release
 from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.replicaset import decide_scale_down
@@ -85,7 +87,7 @@ def explain_filter_command(warn: WarnAboutFields) -> Callable[..., None]:
         objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
             SCHEDULING_KINDS
         )
-        loaded = _load_with_warnings(objects, rules.release)
+        loaded = _load_with_warnings(objects, rules)
         scheduled = load_pod(find_pod(pod, objects, warn), loaded, rules.release)
         decision = decide_filter(scheduled, loaded.snapshot, rules)
         answer = Answer(
@@ -118,7 +120,7 @@ def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
             str | None, typer.Option("--nodes", metavar="a,b", help="Try only these nodes.")
         ] = None,
         filters: FiltersOption = None,
-        now: NowOption = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
+        now: NowOption = None,
         output: OutputOption = OutputFormat.TABLE,
     ) -> None:
         """Show which pods would be preempted for a pod, which are reprieved, and why."""
@@ -127,12 +129,14 @@ def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
         objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
             SCHEDULING_KINDS
         )
-        loaded = _load_with_warnings(objects, rules.release)
-        preemptor = load_pod(find_pod(pod, objects, warn), loaded, rules.release)
+        loaded = _load_with_warnings(objects, rules)
+        found = find_pod(pod, objects, warn)
+        preemptor = load_pod(found, loaded, rules.release, rules.annotations)
+        snapshot = replace(loaded.snapshot, now_ns=_decision_time(now))
         potential = None
         if nodes is not None:
-            potential = require_known_nodes(split_names(nodes), loaded.snapshot, objects.source)
-        explanation = explain_preempt(preemptor, loaded.snapshot, rules, potential)
+            potential = require_known_nodes(split_names(nodes), snapshot, objects.source)
+        explanation = explain_preempt(preemptor, snapshot, rules, potential)
         answer = Answer(
             lambda: preempt_document(explanation),
             lambda rows: preempt_table(explanation, rows),
@@ -171,8 +175,9 @@ def explain_scaledown_command(warn: WarnAboutFields) -> Callable[..., None]:
             SCHEDULING_KINDS
         )
         replicas = load_replica_set_pods(objects, replicaset, delete)
-        now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
-        decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
+        decision = decide_scale_down(
+            replicas.active, replicas.crowding, delete, _decision_time(now)
+        )
         answer = Answer(
             lambda: scale_down_document(decision),
             lambda rows: scale_down_table(decision, replicaset, rows),
@@ -210,9 +215,14 @@ def _explanation_rules(
     )
 
 
-def _load_with_warnings(objects: ClusterObjects, rules_release: Release) -> LoadedCluster:
+def _decision_time(now: datetime | None) -> int:
+    """Return the time of a decision in nanoseconds since the epoch; the current one by default."""
+    return SystemClock().now_ns() if now is None else epoch_ns(now)
+
+
+def _load_with_warnings(objects: ClusterObjects, rules: SchedulerRules) -> LoadedCluster:
     """Return the cluster; print the pods whose priority is unknown, up to a limit."""
-    loaded = load_cluster(objects, rules_release)
+    loaded = load_cluster(objects, rules.release, rules.annotations)
     unknown = (
         f"pod {key}: no PriorityClass {name!r}; its priority counts as 0"
         for key, name in loaded.unknown_classes.items()

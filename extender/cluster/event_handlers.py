@@ -83,13 +83,12 @@ def build_reflectors(
     """Return the reflectors that keep ``cluster`` current, by the plural of their resource."""
     builder = _ReflectorBuilder(context)
 
-    def read_pod(raw: bytes) -> Pod:
-        return decode_pod(raw, rules.release)
-
     budgets = resources.POD_DISRUPTION_BUDGETS, "PodDisruptionBudget"
     reflectors = [
         builder.build(resources.NODES, "Node", decode_node, cluster.nodes),
-        builder.build(resources.PODS, "Pod", read_pod, cluster.pods),
+        builder.build(
+            resources.PODS, "Pod", pod_decoder(rules.release, rules.annotations), cluster.pods
+        ),
         builder.build(*budgets, decode_budget, cluster.budgets),
         builder.build(resources.NAMESPACES, "Namespace", decode_namespace, cluster.namespaces),
     ]
@@ -104,6 +103,11 @@ def build_reflectors(
             *_pod_group_reflectors(builder, cluster.pod_groups, rules.release),
         ]
     )
+
+
+def pod_decoder(release: Release, annotations: frozenset[str]) -> Decode[Pod]:
+    """Return the decoder of watched pods, which keep ``annotations``."""
+    return lambda raw: decode_pod(raw, release, annotations)
 
 
 def _pod_group_reflectors(

@@ -23,7 +23,7 @@ from extender.kube.decoders.cluster_objects import (
 )
 from extender.kube.decoders.manifests import Manifest, ManifestError, decode_manifests
 from extender.kube.decoders.pod_groups import decode_composite_pod_group, decode_pod_group
-from extender.kube.decoders.pods import decode_undefaulted_pod
+from extender.kube.decoders.pods import NO_KEYS, decode_undefaulted_pod
 from extender.kube.decoders.replicasets import decode_member, decode_replica_set
 from extender.kube.decoders.typed_decoder import Decode, ObjectError, Unreadable
 from policies.kubernetes.default_selector import REPLICA_SET
@@ -74,8 +74,10 @@ class _PodWithPriorityFields(msgspec.Struct):
     spec: _PriorityFields
 
 
-def load_cluster(objects: ClusterObjects, release: Release) -> LoadedCluster:
-    """Decode the objects of a cluster. Raise ManifestError.
+def load_cluster(
+    objects: ClusterObjects, release: Release, annotations: frozenset[str] = NO_KEYS
+) -> LoadedCluster:
+    """Decode the objects of a cluster; pods keep ``annotations``. Raise ManifestError.
 
     An object that cannot be decoded is skipped with a warning.
     """
@@ -96,7 +98,7 @@ def load_cluster(objects: ClusterObjects, release: Release) -> LoadedCluster:
     def read_pod(raw: bytes) -> Pod:
         # A running pod has passed admission. Only a pod from a hand-written file may lack the
         # priority of the class that it names; without a class, its priority is 0, as upstream.
-        pod = _decode_pod_with_uid(raw, release)
+        pod = _decode_pod_with_uid(raw, release, annotations)
         fields = _priority_fields(raw)
         named = fields.priorityClassName
         if named and named not in classes and fields.priority is None:
@@ -147,13 +149,18 @@ def _load_storage(stores: StorageStores, manifests: Sequence[Manifest]) -> None:
     load("DeviceTaintRule", devices.decode_device_taint_rule, stores.taint_rules)
 
 
-def load_pod(written: Manifest, cluster: LoadedCluster, release: Release) -> Pod:
-    """Return a pod with the priority that admission would set.
+def load_pod(
+    written: Manifest,
+    cluster: LoadedCluster,
+    release: Release,
+    annotations: frozenset[str] = NO_KEYS,
+) -> Pod:
+    """Return a pod with the priority that admission would set; it keeps ``annotations``.
 
     Raise ManifestError, also if the pod cannot be decoded.
     """
     try:
-        pod = _decode_pod_with_uid(written.raw, release)
+        pod = _decode_pod_with_uid(written.raw, release, annotations)
     except ObjectError as error:
         raise ManifestError(f"{written.source}: {error}") from None
     fields = _priority_fields(written.raw)
@@ -166,9 +173,9 @@ def load_pod(written: Manifest, cluster: LoadedCluster, release: Release) -> Pod
     return _with_class_priority(pod, fields, cluster.priority_classes)
 
 
-def _decode_pod_with_uid(raw: bytes, release: Release) -> Pod:
+def _decode_pod_with_uid(raw: bytes, release: Release, annotations: frozenset[str]) -> Pod:
     """Decode a pod; one without a UID gets its key as UID, since pods are identified by it."""
-    pod = decode_undefaulted_pod(raw, release)
+    pod = decode_undefaulted_pod(raw, release, annotations)
     return pod if pod.uid else replace(pod, uid=pod.key)
 
 

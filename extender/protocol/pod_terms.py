@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from extender.kube.decoders.pods import decode_pod
+from extender.kube.decoders.pods import NO_KEYS, decode_pod
 from extender.protocol.extender_v1 import ExtenderDecodeError
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod
@@ -17,12 +17,12 @@ MAX_TERMS: Final = 100
 """The maximum number of terms of each kind."""
 
 
-def decode_pod_of_call(raw: bytes, release: Release) -> Pod:
-    """Decode the pod of a call.
+def decode_pod_of_call(raw: bytes, release: Release, annotations: frozenset[str] = NO_KEYS) -> Pod:
+    """Decode the pod of a call; it keeps ``annotations``.
 
     Raise ObjectError for an invalid pod, and ExtenderDecodeError for one with too many terms.
     """
-    pod = decode_pod(raw, release)
+    pod = decode_pod(raw, release, annotations)
     for terms, what in (
         (pod.affinity, "required terms of podAffinity"),
         (pod.anti_affinity, "required terms of podAntiAffinity"),

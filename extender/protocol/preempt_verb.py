@@ -176,7 +176,8 @@ def decode(
 ) -> Steps[PreemptArgs]:
     """Decode a preempt call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
     request = yield from extender_v1.decode_preempt(body, bounds)
-    return PreemptArgs(decode_pod_of_call(request.pod, rules.release), request.candidates)
+    pod = decode_pod_of_call(request.pod, rules.release, rules.annotations)
+    return PreemptArgs(pod, request.candidates)
 
 
 def _may_span_nodes(uids: Sequence[str], node: str, snapshot: Snapshot) -> bool:

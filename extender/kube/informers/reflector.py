@@ -168,6 +168,8 @@ class Reflector(Generic[T]):
         self._log = (context.log or structlog.get_logger()).bind(resource=str(resource))
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
+        self._attempt: asyncio.Timeout | None = None
+        self._relisted = asyncio.Event()
         self._must_list = True
         self._version_refused = False
         self._resuming = False
@@ -204,9 +206,32 @@ class Reflector(Generic[T]):
         """List and watch until cancelled."""
         while True:
             try:
-                await self._list_and_watch()
+                await self._run_attempt()
             except (ApiError, MalformedError, TransportError) as error:
                 await self._recover(error)
+
+    async def relist(self, decode: Decode[T]) -> None:
+        """Decode all objects anew, from now on with ``decode``; return when the store has them.
+
+        The store keeps its objects until then. The new list is not older than these.
+        """
+        self._decode, self._must_list = decode, True
+        self._relisted.clear()
+        if self._attempt is not None:
+            self._attempt.reschedule(0)
+        await self._relisted.wait()
+
+    async def _run_attempt(self) -> None:
+        """List and watch until the watch ends, or until ``relist`` ends the attempt."""
+        try:
+            async with asyncio.timeout(None) as attempt:
+                self._attempt = attempt
+                await self._list_and_watch()
+        except TimeoutError:
+            if not attempt.expired():
+                raise
+        finally:
+            self._attempt = None
 
     async def _list_and_watch(self) -> None:
         if self._must_list:
@@ -229,6 +254,7 @@ class Reflector(Generic[T]):
         self.relists += self.synced
         self._synced.set()
         self._settled.set()
+        self._relisted.set()
         self._log_recovery()
         self._log.info(
             "informer_listed", items=len(listing.items), resource_version=self.resource_version

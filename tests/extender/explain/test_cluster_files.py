@@ -110,6 +110,23 @@ def test_a_container_written_by_hand_requests_its_limits(
     assert (old.requests.milli_cpu, new.requests.milli_cpu) == (milli_cpu, milli_cpu)
 
 
+def test_pods_keep_the_annotations_that_a_policy_reads(tmp_path: Path) -> None:
+    written_on = {"annotations": {"cost": "5", "other": "6"}}
+    path = written(
+        tmp_path,
+        "cluster.json",
+        node_json("node-1"),
+        pod_json("web", on="node-1", metadata=written_on),
+        pod_json("vip", metadata=written_on),
+    )
+    objects = read_objects([path])
+    for keys, kept in ((frozenset[str](), {}), (frozenset({"cost"}), {"cost": "5"})):
+        cluster = load_cluster(objects, NEWEST, keys)
+        (web,) = cluster.snapshot.nodes["node-1"].pods
+        vip = load_pod(find_pod("default/vip", objects), cluster, NEWEST, keys)
+        assert (web.annotations, vip.annotations) == (kept, kept)
+
+
 class TestAdmission:
     """The pod gets the priority that the Priority admission plugin sets."""
 

@@ -7,6 +7,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -86,6 +87,29 @@ async def test_the_cache_follows_the_cluster(a_client: Callable[[FakeCluster], C
             newest = (await client.list(NODES, thing)).resource_version
             assert informer.resource_version == newest
             assert informer.watching
+
+
+async def test_a_relist_decodes_all_objects_anew(
+    a_client: Callable[[FakeCluster], Client],
+) -> None:
+    def in_capitals(raw: bytes) -> Thing:
+        found = thing(raw)
+        return replace(found, name=found.name.upper())
+
+    async with FakeCluster() as cluster:
+        client = a_client(cluster)
+        await client.create(NODES.collection(), a_node("n1"), thing)
+        async with following(client, SystemClock()) as (store, informer):
+            for decode, first, both in (
+                (in_capitals, {"N1"}, {"N1", "N2"}),
+                (thing, {"n1", "n2"}, {"n1", "n2"}),
+            ):
+                await informer.relist(decode)
+                assert store.names == first
+                with contextlib.suppress(ApiError):  # it exists the second time
+                    await client.create(NODES.collection(), a_node("n2"), thing)
+                await store.becomes(*both)
+            assert informer.relists == 2
 
 
 async def test_objects_are_listed_again_after_a_lost_history(
