@@ -42,7 +42,8 @@ class DecisionRecord(msgspec.Struct, rename="camel", frozen=True, omit_defaults=
 
     ``pods_version`` is the resource version of the newest change to a pod that was known at the
     decision. ``fits`` is None for preemption. ``rejected`` counts nodes by reason. ``degraded`` is
-    set for a fallback: its reason and its kind.
+    set for a fallback: its reason and its kind. ``protected``, ``refused_attempt`` and
+    ``refused_nodes`` are the guards that acted: see GuardActions.
     """
 
     at: str
@@ -61,6 +62,9 @@ class DecisionRecord(msgspec.Struct, rename="camel", frozen=True, omit_defaults=
     candidates: int = 0
     untried: int = 0
     rejected: Mapping[str, int] = {}
+    protected: Mapping[str, int] = {}
+    refused_attempt: str = ""
+    refused_nodes: Mapping[str, int] = {}
     message: str = ""
     notes: Sequence[str] = ()
     degraded: str = ""
@@ -124,6 +128,9 @@ def decision_record(
         decided_by=decision.decided_by,
         candidates=len(decision.candidates),
         untried=decision.untried,
+        protected=answer.guards.protected,
+        refused_attempt=answer.guards.refused_attempt,
+        refused_nodes=answer.guards.refused_nodes,
         message=shortened(decision.message),
     )
 

@@ -11,6 +11,7 @@ import structlog
 from extender.protocol.verb_context import AnswerContext, VerbResult
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import PreemptionDecision
+from policies.preemption.explanation import GuardActions
 from policies.preemption.filtering.status import (
     Code,
     CountedRejections,
@@ -64,7 +65,17 @@ def _preemption_fields(decision: PreemptionDecision, answer: VerbResult) -> dict
         "decided_by": decision.decided_by,
         "candidates": len(decision.candidates),
         "rejected": len(decision.rejected),
+        **_guard_fields(answer.guards),
     }
+
+
+def _guard_fields(guards: GuardActions) -> dict[str, Any]:
+    fields = {
+        "protected": guards.protected,
+        "refused_attempt": guards.refused_attempt,
+        "refused_nodes": guards.refused_nodes,
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def count_reasons(rejected: Mapping[str, Rejection]) -> ReasonCounts:

@@ -6,12 +6,13 @@ from collections import Counter as Counted
 from collections.abc import Iterable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
 from extender.observability.decision_log import ReasonCounts
 from extender.protocol.verb_context import VerbResult
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.filtering.status import Code
+from policies.preemption.policy import SchedulerRules
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -25,6 +26,10 @@ OTHER: Final = "other"
 
 _MAX_NAMESPACES: Final = 200
 _MAX_PRIORITY_CLASSES: Final = 20
+
+_ATTEMPT: Final = "attempt"
+_NODE: Final = "node"
+"""The label values of what a guard refuses."""
 
 _ERROR_STATUSES: Final = (400, 408, 413, 500, 503)
 """The error statuses of a call; a call of an unknown verb gets 404 in place of 200."""
@@ -105,6 +110,17 @@ class Metrics:
             "preempt_without_answer", "Preempt calls that named no node"
         )
         self.notes = self._counter("notes", "Entries left out and decisions deferred")
+        self.guards = self._counter(
+            "policy_guard",
+            "Attempts and nodes that guards of the policy refused",
+            "guard",
+            "action",
+        )
+        self.policy_loads = self._counter("policy_loads", "Policies loaded, the first included")
+        self.policy_errors = self._counter(
+            "policy_reload_errors", "Changed policy files that could not be loaded"
+        )
+        self.policy = Info("reprieve_policy", "Name of the policy in use", registry=self.registry)
         self.objects = Gauge(
             "reprieve_objects", "Cached objects by kind", ("kind",), registry=self.registry
         )
@@ -119,6 +135,9 @@ class Metrics:
         self.generation = self._gauge("snapshot_generation", "Generation of the snapshot")
         self.assumed_preemptions = self._gauge(
             "promises", "Assumed preemptions that the watch has not confirmed yet"
+        )
+        self.unreadable_costs = self._gauge(
+            "policy_unreadable_costs", "Pods that are protected since a cost cannot be read"
         )
         self.watch_silence = self._gauge(
             "watch_silence_seconds", "Time since data was last received on any watch"
@@ -143,6 +162,16 @@ class Metrics:
         for labels in fallbacks:
             self.degraded.labels(*labels)
 
+    def observe_policy(self, rules: SchedulerRules) -> None:
+        """Record that the policies of these rules are used, and initialize the series of guards."""
+        self.policy_loads.inc()
+        self.policy.info({"name": rules.policy.name})
+        for policy in rules.policies:
+            for guard in policy.attempt_guards:
+                self.guards.labels(guard.name, _ATTEMPT)
+            for limit in policy.limit_names:
+                self.guards.labels(limit, _NODE)
+
     def observe_answer(self, verb: str, answer: VerbResult, reasons: ReasonCounts) -> None:
         """Count an answer; ``reasons`` are those of the nodes it rejects."""
         self.notes.inc(len(answer.notes))
@@ -153,6 +182,10 @@ class Metrics:
             self.rejected.labels(verb, _reason(code)).inc(count)
         if not isinstance(answer.decision, PreemptionDecision):
             return
+        for limit, count in answer.guards.refused_nodes.items():
+            self.guards.labels(limit, _NODE).inc(count)
+        if answer.guards.refused_attempt:
+            self.guards.labels(answer.guards.refused_attempt, _ATTEMPT).inc()
         self.candidates.observe(len(answer.decision.candidates))
         if answer.decision.untried:
             self.cut_short.labels(verb).inc()

@@ -9,6 +9,7 @@ from enum import Enum
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision
 from policies.preemption.engine import Engine
+from policies.preemption.explanation import NO_ACTIONS, GuardActions
 from policies.preemption.filtering.status import FilterDecision
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, no_deadline
@@ -53,13 +54,14 @@ class VerbResult:
     """The encoder of the answer, its decision, and what else is recorded of it.
 
     ``named_candidate`` is the candidate that the answer names. ``notes`` are lines for the decision
-    log: entries left out, answers deferred.
+    log: entries left out, answers deferred. ``guards`` are found after the answer is sent.
     """
 
     encode: Callable[[], bytes]
     decision: FilterDecision | PreemptionDecision
     named_candidate: Candidate | None = None
     notes: tuple[str, ...] = ()
+    guards: GuardActions = NO_ACTIONS
 
     @property
     def body(self) -> bytes:

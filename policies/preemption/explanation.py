@@ -6,16 +6,24 @@ They are found afterwards, from the snapshot of the decision, so that a decision
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision
 from policies.preemption.disruption_budgets import BudgetCoverage, violated_budgets
-from policies.preemption.filtering.status import Code, Rejection
-from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, SchedulerRules, unit_order
+from policies.preemption.filtering.status import Code, Reason, Rejection
+from policies.preemption.guards.allowance import BoundAllowance
+from policies.preemption.guards.victim_guard import VictimGuard
+from policies.preemption.policy import (
+    DEFAULT_CANDIDATE_ORDER,
+    Policy,
+    SchedulerRules,
+    unit_order,
+)
 from policies.preemption.victim_units import VictimUnits, victim_units
 
 _OF_VICTIM_SEARCH: Final = (
@@ -33,6 +41,26 @@ class ProtectedPod:
     pod: Pod
     guard: str
     because: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuardActions:
+    """What the guards of a policy did in a decision; guards and limits are named.
+
+    ``protected`` counts the pods that a guard protects on the chosen node; without one, on the
+    first MOST_NODES of the nodes that were tried. ``refused_attempt`` is the guard that refused the
+    attempt, "" for none. ``refused_nodes`` counts the nodes that a limit refused. A guard that
+    keeps a number of pods of each group is named there only: it counts all pods of the cluster.
+    """
+
+    protected: Mapping[str, int] = field(default_factory=dict)
+    refused_attempt: str = ""
+    refused_nodes: Mapping[str, int] = field(default_factory=dict)
+
+
+MOST_NODES: Final = 100
+"""The bound on the time that a decision without a choice takes afterwards: milliseconds."""
+NO_ACTIONS: Final = GuardActions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +91,64 @@ def explain_decision(
     rules = rules.for_preemptor(decision.pod)
     snapshot = rules.policy.view_of(snapshot)
     units = victim_units(snapshot, rules.release)
-    refused = {} if decision.untried else decision.rejected
-    tried = [
-        *decision.candidates,
-        *(name for name, each in refused.items() if _was_tried(name, each, potential)),
-    ]
+    tried = list(_tried(decision, potential))
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
     violated = {
         name: _violated_on(candidate, units, coverage, rules)
         for name, candidate in decision.candidates.items()
         if candidate.victims.violations
     }
-    protected = tuple(_protected_on(tried, decision.pod, units, rules))
+    now_ns = snapshot.now_ns
+    protected = tuple(
+        ProtectedPod(pod, guard.name, guard.explain(pod, now_ns))
+        for pod, guard in _protected_on(
+            sorted(tried),
+            decision.pod,
+            units,
+            rules.policy,
+            rules.policy.allowances(decision.pod, snapshot),
+        )
+    )
     order = rules.policy.order_of_candidates(snapshot)
     return PreemptionExplanation(decision, order, protected, violated, frozenset(tried))
+
+
+def guard_actions(
+    decision: PreemptionDecision,
+    reasons: Mapping[Reason, int],
+    snapshot: Snapshot,
+    rules: SchedulerRules,
+) -> GuardActions:
+    """Return what the guards did in a decision; ``reasons`` are those of the nodes it rejects."""
+    pod, policy = decision.pod, rules.for_preemptor(decision.pod).policy
+    if not decision.eligible:
+        refusing = (
+            each for each in policy.attempt_guards if each.reason(pod, snapshot) == decision.reason
+        )
+        return GuardActions(refused_attempt=next((each.name for each in refusing), ""))
+    limits = {
+        reason.detail: count
+        for reason, count in reasons.items()
+        if reason.code is Code.POLICY_LIMIT
+    }
+    if not (policy.victim_guards or policy.allowance_guards):
+        return GuardActions(refused_nodes=limits)
+    tried = islice(_tried(decision, None), MOST_NODES)
+    nodes = tried if decision.chosen is None else (decision.chosen.node,)
+    allowances = policy.allowances(pod, snapshot)
+    cheap = [each for each in allowances if each.allowance.kept is None]
+    units = victim_units(snapshot, rules.release)
+    protected = _protected_on(nodes, pod, units, policy, cheap)
+    counts = Counter(guard.name for _, guard in protected)
+    return GuardActions(dict(counts), refused_nodes=limits)
+
+
+def _tried(decision: PreemptionDecision, potential: Collection[str] | None) -> Iterator[str]:
+    yield from decision.candidates
+    if not decision.untried:
+        for name, rejection in decision.rejected.items():
+            if _was_tried(name, rejection, potential):
+                yield name
 
 
 def _was_tried(name: str, rejection: Rejection, potential: Collection[str] | None) -> bool:
@@ -87,23 +159,22 @@ def _was_tried(name: str, rejection: Rejection, potential: Collection[str] | Non
 
 
 def _protected_on(
-    nodes: Collection[str], preemptor: Pod, units: VictimUnits, rules: SchedulerRules
-) -> Iterator[ProtectedPod]:
-    allowances = rules.policy.allowances(preemptor, units.snapshot)
-    now_ns, highest = units.snapshot.now_ns, preemptor.priority - rules.policy.priority_gap
-    for name in sorted(nodes):
+    nodes: Iterable[str],
+    preemptor: Pod,
+    units: VictimUnits,
+    policy: Policy,
+    allowances: Sequence[BoundAllowance],
+) -> Iterator[tuple[Pod, VictimGuard | BoundAllowance]]:
+    """Yield the pods of lower priority on some nodes that a guard protects, with the guard."""
+    now_ns, highest = units.snapshot.now_ns, preemptor.priority - policy.priority_gap
+    for name in nodes:
         for pod in units.snapshot.nodes[name].pods:
             if pod.uid != preemptor.uid and units.priority_of(pod) <= highest:
-                guard = rules.policy.protection_of(pod, now_ns)
+                guard = policy.protection_of(pod, now_ns)
                 if guard is not None:
-                    yield ProtectedPod(pod, guard.name, guard.explain(pod, now_ns))
-                    continue
-                allowance = next((each for each in allowances if each.protects(pod)), None)
-                if allowance is not None:
-                    group = allowance.grouping.key(pod)
-                    yield ProtectedPod(
-                        pod, allowance.name, f"protected by {allowance.name} of {group}"
-                    )
+                    yield pod, guard
+                elif allowance := next((each for each in allowances if each.protects(pod)), None):
+                    yield pod, allowance
 
 
 def _violated_on(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 from policies.kubernetes.criteria import Criterion, Order
 from policies.kubernetes.feature_gates import FeatureGate
@@ -27,6 +27,7 @@ from policies.preemption.filtering import IN_TREE, Filter
 from policies.preemption.guards.allowance import AllowanceGuard, BoundAllowance
 from policies.preemption.guards.attempt_guard import AttemptGuard
 from policies.preemption.guards.candidate_limit import (
+    STRICT_BUDGETS,
     CandidateLimit,
     Limit,
     strict_limit,
@@ -198,6 +199,13 @@ class Policy:
         """Return the order of the candidates of a decision on ``snapshot``; see ``bound``."""
         return candidate_order(tuple(bound(each, snapshot, totals) for each in self.candidates))
 
+    @property
+    def limit_names(self) -> tuple[str, ...]:
+        """The names of the limits on candidates."""
+        strict = (STRICT_BUDGETS,) if self.strict_budgets else ()
+        limits = (*self.candidate_limits, *self.allowance_guards)
+        return (*strict, *(limit.name for limit in limits))
+
     def limits(
         self,
         snapshot: Snapshot,
@@ -218,11 +226,8 @@ class Policy:
 
     def refusal(self, pod: Pod, snapshot: Snapshot) -> str | None:
         """Return why ``pod`` may not preempt now, or None."""
-        for guard in self.attempt_guards:
-            refusal = guard.refusal(pod, snapshot)
-            if refusal is not None:
-                return f"not eligible due to {guard.name} of the policy: {refusal}."
-        return None
+        reasons = (guard.reason(pod, snapshot) for guard in self.attempt_guards)
+        return next((reason for reason in reasons if reason is not None), None)
 
 
 KUBE_SCHEDULER = Policy("kube-scheduler")
@@ -238,7 +243,7 @@ class PolicyRule:
     policy: Policy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SchedulerRules:
     """The release of kube-scheduler, its in-tree filters, and the policy of a decision.
 
@@ -262,12 +267,12 @@ class SchedulerRules:
         """The policies of all preemptors."""
         return (*(rule.policy for rule in self.policy_rules), self.policy)
 
-    @property
+    @cached_property
     def annotations(self) -> frozenset[str]:
         """The keys of the annotations that any policy reads."""
         return frozenset[str]().union(*(policy.annotations for policy in self.policies))
 
-    @property
+    @cached_property
     def reads_time(self) -> bool:
         """Whether any policy may read the time of a decision."""
         return any(policy.reads_time for policy in self.policies)

@@ -71,6 +71,10 @@ class BoundAllowance:
         """Return whether no pod of the group of ``pod`` may be a victim."""
         return self.of(self.grouping.key(pod)) == 0
 
+    def explain(self, pod: Pod, _now_ns: int) -> str:
+        """Return why a pod is protected."""
+        return f"protected by {self.name} of {self.grouping.key(pod)}"
+
     def refuses(self, candidate: Candidate) -> bool:
         """Return whether a candidate has more victims of a group than are allowed."""
         counts = Counter(map(self.grouping.key, candidate.victims.pods))

@@ -17,6 +17,13 @@ class AttemptGuard:
     name: str
     refusal: Callable[[Pod, Snapshot], str | None]
 
+    def reason(self, pod: Pod, snapshot: Snapshot) -> str | None:
+        """Return the reason of a decision that the guard refuses, or None."""
+        refusal = self.refusal(pod, snapshot)
+        if refusal is None:
+            return None
+        return f"not eligible due to {self.name} of the policy: {refusal}."
+
 
 def preemptor_cooldown(window_ns: int) -> AttemptGuard:
     """Return a guard that lets an owner preempt once within a window."""

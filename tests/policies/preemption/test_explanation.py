@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Final
+
 import pytest
 
 from policies import SchedulerRules, Snapshot, decide_preemption
 from policies.kubernetes.releases import release
-from policies.preemption.explanation import PreemptionExplanation, explain_decision
+from policies.preemption.costs.candidate_criteria import GroupCriterion
+from policies.preemption.costs.groupings import OWNERS
+from policies.preemption.explanation import (
+    MOST_NODES,
+    NO_ACTIONS,
+    GuardActions,
+    PreemptionExplanation,
+    explain_decision,
+    guard_actions,
+)
+from policies.preemption.guards.attempt_guard import preemption_delay
+from policies.preemption.guards.candidate_limit import CandidateLimit
 from policies.preemption.guards.victim_guard import protected_pods
-from policies.preemption.policy import Policy
+from policies.preemption.policy import KUBE_SCHEDULER, Policy, PolicyRule
 from tests.builders import budget, node, pod, snapshot
 
 VIP = pod("vip", cpu="2", priority=10)
@@ -81,3 +95,63 @@ def test_every_violation_that_a_decision_counts_has_its_budget(version: str) -> 
     chosen = explanation.decision.chosen
     assert chosen is not None
     assert bool(chosen.victims.violations) == bool(explanation.violated)
+
+
+WEB: Final = protected_pods("web pods", lambda each: each.name.startswith("web"))
+ALL: Final = protected_pods("all pods", lambda _: True)
+ACTIONS: Final = {
+    "without a choice, on all nodes": (
+        Policy("p", victim_guards=(WEB, ALL)),
+        GuardActions({"web pods": 2, "all pods": 2}),
+    ),
+    "with a choice, on its node": (
+        Policy("p", victim_guards=(WEB,)),
+        GuardActions({"web pods": 1}),
+    ),
+    "limits": (
+        Policy(
+            "p",
+            candidate_limits=(CandidateLimit("no owner", GroupCriterion("owners", OWNERS), 0),),
+        ),
+        GuardActions(refused_nodes={"no owner": 2}),
+    ),
+    "attempts": (
+        Policy("p", victim_guards=(WEB,), attempt_guards=(preemption_delay(1),)),
+        GuardActions(refused_attempt="preemptionDelay"),
+    ),
+    "none": (KUBE_SCHEDULER, NO_ACTIONS),
+}
+
+
+@pytest.mark.parametrize(("policy", "actions"), ACTIONS.values(), ids=ACTIONS)
+def test_guards_that_acted_are_named(policy: Policy, actions: GuardActions) -> None:
+    cluster = snapshot(
+        node("node-1", cpu="2"),
+        pod("web-1", on="node-1", cpu="0", priority=0),
+        pod("other", on="node-1", cpu="2", priority=0),
+        node("node-2", cpu="3"),
+        pod("web-2", on="node-2", cpu="0", priority=0),
+        pod("old", on="node-2", cpu="3", priority=0),
+        pod("web-3", on="node-2", cpu="0", priority=20),
+    )
+    for rules in (
+        SchedulerRules(policy=policy),
+        SchedulerRules(policy_rules=(PolicyRule("vip", lambda each: each.name == "vip", policy),)),
+    ):
+        assert actions_of(cluster, rules) == actions
+
+
+def test_a_decision_without_a_choice_counts_the_pods_of_few_nodes() -> None:
+    names = [f"node-{number}" for number in range(MOST_NODES + 50)]
+    pods = (pod(f"web-{name}", on=name, cpu="2", priority=0) for name in names)
+    cluster = snapshot(*(node(name, cpu="2") for name in names), *pods)
+    rules = SchedulerRules(policy=Policy("p", victim_guards=(WEB,)))
+    assert actions_of(cluster, rules).protected == {"web pods": MOST_NODES}
+
+
+def actions_of(cluster: Snapshot, rules: SchedulerRules) -> GuardActions:
+    decision = decide_preemption(VIP, cluster, rules)
+    reasons = Counter(
+        reason for rejection in decision.rejected.values() for reason in rejection.reasons
+    )
+    return guard_actions(decision, reasons, cluster, rules)
