@@ -18,6 +18,7 @@ from policies.preemption.costs.pod_cost import (
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MILLI: Final = 1000
+_MOST_QUOTED: Final = 40
 
 ParseTime = Callable[[str], int | None]
 """Return nanoseconds since the epoch of an RFC 3339 time, or None for other texts."""
@@ -45,7 +46,7 @@ def lost_work(
             return cost
         saved_ns = parse_time(written)
         if saved_ns is None:
-            return Unreadable(f"annotation {checkpoint}: {written!r} is no RFC 3339 time")
+            return Unreadable(f"annotation {checkpoint}: {_quoted(written)} is no RFC 3339 time")
         return Cost(cost.fixed, cost.rate, max(cost.since_seconds, saved_ns // SECOND_NS))
 
     keys = frozenset([checkpoint] if checkpoint else ())
@@ -70,7 +71,7 @@ def deletion_cost() -> PodCost:
             return NO_COST
         amount = parse_integer(written)
         if amount is None:
-            return Unreadable(f"annotation {DELETION_COST}: {written!r} is no integer")
+            return Unreadable(f"annotation {DELETION_COST}: {_quoted(written)} is no integer")
         return bounded_cost(amount)
 
     return PodCost("deletion cost", "deletion cost", of, frozenset([DELETION_COST]))
@@ -88,6 +89,11 @@ def weighted_resources(pod: Pod, weights: Mapping[str, int]) -> int:
         amounts.get(name, requests.scalars.get(name, 0) * MILLI) * weight // MILLI
         for name, weight in weights.items()
     )
+
+
+def _quoted(written: str) -> str:
+    """Quote the beginning of an annotation, which may be long."""
+    return repr(written if len(written) <= _MOST_QUOTED else f"{written[:_MOST_QUOTED]}…")
 
 
 def _since_start(pod: Pod, rate: int) -> Cost:
