@@ -10,13 +10,12 @@ pods of pod groups are not chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from extender.cluster.optional_kinds import OptionalKindReflector, OptionalStore
 from extender.cluster.pod_groups import PodGroupStores
-from extender.cluster.readiness import InformerState
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStores
 from extender.kube.decoders import devices, storage
@@ -66,29 +65,28 @@ class _ReflectorBuilder:
         kind: str,
         decode: Decode[T],
         store: ReflectorStore[T | Unreadable],
-    ) -> tuple[str, InformerState]:
+    ) -> tuple[str, Reflector[Any]]:
         read = tolerant_decoder(kind, decode)
         return resource.plural, Reflector(self.context, resource, read, store)
 
     def optional(
         self, resource: Resource, kind: str, decode: Decode[T], store: OptionalStore[T | Unreadable]
-    ) -> tuple[str, InformerState]:
+    ) -> tuple[str, Reflector[Any]]:
         read = tolerant_decoder(kind, decode)
         return resource.plural, OptionalKindReflector(self.context, resource, kind, read, store)
 
 
 def build_reflectors(
     context: ReflectorContext, cluster: SchedulerCache, rules: SchedulerRules
-) -> dict[str, InformerState]:
+) -> dict[str, Reflector[Any]]:
     """Return the reflectors that keep ``cluster`` current, by the plural of their resource."""
     builder = _ReflectorBuilder(context)
 
+    read_pod = _pod_decoder(rules.release, rules.annotations)
     budgets = resources.POD_DISRUPTION_BUDGETS, "PodDisruptionBudget"
     reflectors = [
         builder.build(resources.NODES, "Node", decode_node, cluster.nodes),
-        builder.build(
-            resources.PODS, "Pod", pod_decoder(rules.release, rules.annotations), cluster.pods
-        ),
+        builder.build(resources.PODS, "Pod", read_pod, cluster.pods),
         builder.build(*budgets, decode_budget, cluster.budgets),
         builder.build(resources.NAMESPACES, "Namespace", decode_namespace, cluster.namespaces),
     ]
@@ -105,14 +103,21 @@ def build_reflectors(
     )
 
 
-def pod_decoder(release: Release, annotations: frozenset[str]) -> Decode[Pod]:
-    """Return the decoder of watched pods, which keep ``annotations``."""
+async def relist_pods(
+    reflectors: Mapping[str, Reflector[Any]], release: Release, annotations: frozenset[str]
+) -> None:
+    """Decode all pods anew; they keep ``annotations``. Return when the cluster has them."""
+    decode = tolerant_decoder("Pod", _pod_decoder(release, annotations))
+    await reflectors[resources.PODS.plural].relist(decode)
+
+
+def _pod_decoder(release: Release, annotations: frozenset[str]) -> Decode[Pod]:
     return lambda raw: decode_pod(raw, release, annotations)
 
 
 def _pod_group_reflectors(
     builder: _ReflectorBuilder, stores: PodGroupStores, release: Release
-) -> Iterator[tuple[str, InformerState]]:
+) -> Iterator[tuple[str, Reflector[Any]]]:
     build = builder.optional
     if release.evicts_units or release.simulates_pod_groups:
         yield build(resources.POD_GROUPS, "PodGroup", decode_pod_group, stores.groups)
@@ -123,7 +128,7 @@ def _pod_group_reflectors(
 
 def _storage_reflectors(
     builder: _ReflectorBuilder, stores: StorageStores, release: Release
-) -> Iterator[tuple[str, InformerState]]:
+) -> Iterator[tuple[str, Reflector[Any]]]:
     build = builder.optional
     claims, volumes = resources.PERSISTENT_VOLUME_CLAIMS, resources.PERSISTENT_VOLUMES
     classes, attachments = resources.STORAGE_CLASSES, resources.VOLUME_ATTACHMENTS
@@ -142,7 +147,7 @@ def _storage_reflectors(
 
 def _device_reflectors(
     builder: _ReflectorBuilder, stores: StorageStores, release: Release
-) -> Iterator[tuple[str, InformerState]]:
+) -> Iterator[tuple[str, Reflector[Any]]]:
     build = builder.optional
     if FeatureGate.DYNAMIC_RESOURCE_ALLOCATION not in release.gates:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +22,7 @@ from extender.kube.rest.clock import Clock
 from extender.kube.rest.transport import Transport
 from extender.observability.decision_history import DecisionHistory
 from extender.observability.decision_log import DecisionLog
+from extender.observability.metrics import Metrics
 from extender.observability.preemption_events import COMPONENT, PreemptionEventRecorder
 from extender.secure_serving.connection_limits import ConnectionRegistry
 from extender.secure_serving.dynamic_certificates import CertificateReloader
@@ -29,6 +30,7 @@ from extender.secure_serving.listener import ClientCertAuthorizer, serve_app
 from extender.server.call_queue import CallQueue
 from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
+from extender.server.policy_reloader import PolicyReloader, PolicyUse
 from extender.server.service import Service
 from extender.server.serving_metrics import register_serving_metrics
 from policies.engine_selection import build_engine
@@ -63,82 +65,6 @@ class ServerProcess:
         return self.connections.is_idle
 
 
-@asynccontextmanager
-async def run_server(
-    config: Config,
-    transport: Transport,
-    clock: Clock,
-    rng: random.Random,
-    decision_log: DecisionLog | None = None,
-) -> AsyncIterator[ServerProcess]:
-    """Serve while the block runs; then become not ready, finish calls in progress, and stop.
-
-    Raise ConfigError, UnknownReleaseError, CertificateError, and OSError for the socket. The caches
-    are filled in the background; until they are, calls are answered with 503.
-    """
-    rules = serving_rules(config)
-    engine = build_engine(rules)
-    cluster = SchedulerCache(clock.monotonic, engine.follow)
-    client = Client(transport)
-    reflector_context = ReflectorContext(
-        client,
-        clock,
-        rng,
-        silence_seconds=config.watch_silence_seconds,
-        is_locked=lambda: cluster.is_locked,
-    )
-    events = EventWriter(client, clock, rng)
-    service = Service(
-        cluster,
-        engine,
-        clock,
-        config.search,
-        config.promise_seconds,
-        build_reflectors(reflector_context, cluster, rules),
-        decision_log=decision_log or DecisionLog(),
-        fallback_policy=configured_fallbacks(config),
-        call_queue=CallQueue(config.queue_limit, clock.monotonic),
-        decision_history=DecisionHistory(config.decisions_kept),
-        preemption_events=(
-            PreemptionEventRecorder(events.recorder(COMPONENT)) if config.events else None
-        ),
-    )
-    connections = ConnectionRegistry(config.limits, clock)
-    reloader = None if config.tls is None else CertificateReloader(config.tls, clock)
-    register_serving_metrics(service.metrics.registry, connections, reloader)
-    if reloader is not None:
-        service.readiness.warnings.append(lambda: describe_certificate(reloader))
-    service.readiness.warnings.append(lambda: describe_assumed_gates(service))
-    authorizer = None
-    if config.tls is not None and config.tls.client_ca:
-        authorizer = ClientCertAuthorizer(config.tls.allowed_client_names)
-    body_limit, id_prefix = config.body_limit_mib * 2**20, f"{rng.getrandbits(32):08x}"
-    app = build_app(service, config.path_prefixes, body_limit, authorizer, id_prefix)
-    context = None if reloader is None else lambda: reloader.context
-    async with (
-        _exporting_traces(service, config, clock),
-        serve_app(app, config, connections, context) as listener,
-        asyncio.TaskGroup() as group,
-    ):
-        work = [informer.run() for informer in service.informers.values()]
-        readiness_log = ReadinessLog(service.readiness)
-        work += [_refresh(cluster, readiness_log, clock), connections.run_sweeper()]
-        work.append(_log_assumed_gates(service))
-        if reloader is not None:
-            work.append(reloader.run())
-        tasks = [group.create_task(each) for each in work]
-        try:
-            yield ServerProcess(listener.url, service, connections)
-        finally:
-            service.readiness.stopping = True
-            readiness_log.update()
-            await clock.sleep(config.shutdown_delay_seconds)
-            await listener.finish()
-            await events.flush()
-            for task in tasks:
-                task.cancel()
-
-
 def serving_rules(config: Config) -> SchedulerRules:
     """Return the rules of a configuration. Raise ConfigError and UnknownReleaseError.
 
@@ -153,6 +79,87 @@ def serving_rules(config: Config) -> SchedulerRules:
         frozenset(config.scheduler_names),
         assumed,
     )
+
+
+@asynccontextmanager
+async def run_server(
+    config: Config,
+    transport: Transport,
+    clock: Clock,
+    rng: random.Random,
+    decision_log: DecisionLog | None = None,
+    load_rules: Callable[[Config], SchedulerRules] = serving_rules,
+) -> AsyncIterator[ServerProcess]:
+    """Serve while the block runs; then become not ready, finish calls in progress, and stop.
+
+    ``load_rules`` is called again when the policy file changes. The caches are filled in the
+    background; until they are, calls are answered with 503. Raise ConfigError, UnknownReleaseError,
+    CertificateError, and OSError for the socket.
+    """
+    metrics = Metrics()
+    policy = PolicyReloader(config.policy, lambda: load_rules(config), metrics, clock)
+    cluster = SchedulerCache(clock.monotonic, lambda *changes: service.follow(*changes))
+    client = Client(transport)
+    reflector_context = ReflectorContext(
+        client,
+        clock,
+        rng,
+        silence_seconds=config.watch_silence_seconds,
+        is_locked=lambda: cluster.is_locked,
+    )
+    reflectors = build_reflectors(reflector_context, cluster, policy.rules)
+    events = EventWriter(client, clock, rng)
+    service = Service(
+        cluster,
+        build_engine(policy.rules),
+        clock,
+        config.search,
+        config.promise_seconds,
+        reflectors,
+        metrics,
+        decision_log=decision_log or DecisionLog(),
+        fallback_policy=configured_fallbacks(config),
+        call_queue=CallQueue(config.queue_limit, clock.monotonic),
+        decision_history=DecisionHistory(config.decisions_kept),
+        preemption_events=(
+            PreemptionEventRecorder(events.recorder(COMPONENT)) if config.events else None
+        ),
+    )
+    connections = ConnectionRegistry(config.limits, clock)
+    reloader = None if config.tls is None else CertificateReloader(config.tls, clock)
+    register_serving_metrics(service.metrics.registry, connections, reloader)
+    if reloader is not None:
+        service.readiness.warnings.append(lambda: describe_certificate(reloader))
+    service.readiness.warnings += [policy.warning, lambda: describe_assumed_gates(service)]
+    authorizer = None
+    if config.tls is not None and config.tls.client_ca:
+        authorizer = ClientCertAuthorizer(config.tls.allowed_client_names)
+    body_limit, id_prefix = config.body_limit_mib * 2**20, f"{rng.getrandbits(32):08x}"
+    app = build_app(service, config.path_prefixes, body_limit, authorizer, id_prefix)
+    context = None if reloader is None else lambda: reloader.context
+    async with (
+        _exporting_traces(service, config, clock),
+        serve_app(app, config, connections, context) as listener,
+        asyncio.TaskGroup() as group,
+    ):
+        work = [informer.run() for informer in service.informers.values()]
+        readiness_log = ReadinessLog(service.readiness)
+        work += [_refresh(cluster, readiness_log, clock), connections.run_sweeper()]
+        policy_use = PolicyUse(service, reflectors, policy.rules.annotations)
+        work += [_log_assumed_gates(service), policy.run(policy_use.use)]
+        if reloader is not None:
+            work.append(reloader.run())
+        tasks = [group.create_task(each) for each in work]
+        try:
+            yield ServerProcess(listener.url, service, connections)
+        finally:
+            service.readiness.stopping = True
+            readiness_log.update()
+            await clock.sleep(config.shutdown_delay_seconds)
+            await listener.finish()
+            await events.flush()
+            for task in tasks:
+                task.cancel()
 
 
 def describe_certificate(reloader: CertificateReloader) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from extender.cluster.assumed_preemptions import AssumedPreemption
@@ -23,6 +23,7 @@ from extender.observability.decision_log import DecisionLog, count_reasons
 from extender.observability.metrics import Metrics
 from extender.observability.preemption_events import PreemptionEventRecorder
 from extender.observability.request_trace import RequestTrace, Tracer, TraceStep
+from extender.observability.unreadable_costs import UnreadableCosts
 from extender.protocol.request_size import SMALL_BYTES, Steps, at_once, bounds_of_cluster
 from extender.protocol.verb_context import (
     AnswerContext,
@@ -36,7 +37,9 @@ from extender.server.call_queue import CallQueue, OverloadedError
 from extender.server.decision_steps import decide_in_steps
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
 from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.decision import PreemptionDecision
 from policies.preemption.engine import Engine
+from policies.preemption.explanation import guard_actions
 from policies.preemption.time_limit import DeadlineExceededError, HasTimeLeft
 
 T = TypeVar("T")
@@ -90,15 +93,31 @@ class Service:
     preemption_events: PreemptionEventRecorder | None = None
     tracer: Tracer | None = None
     readiness: Readiness = field(init=False)
+    unreadable_costs: UnreadableCosts = field(init=False)
 
     def __post_init__(self) -> None:
         """Build readiness from the informers, and initialize the metrics to 0."""
+        self.unreadable_costs = UnreadableCosts(self.engine.rules)
+        self.metrics.observe_policy(self.engine.rules)
         self.readiness = Readiness(self.clock, self.informers, self.fallback_policy.stale_seconds)
         self.metrics.initialize(VERBS, self.fallback_policy.fallback_labels(VERBS))
 
     def watch_silence(self) -> float:
         """Return the seconds since the server was last heard of on any watch."""
         return min(self.readiness.ages().values(), default=0.0)
+
+    def follow(self, snapshot: Snapshot, changed: Collection[str]) -> None:
+        """Prepare for decisions about a new snapshot of the cluster."""
+        self.engine.follow(snapshot, changed)
+        self.unreadable_costs.follow(snapshot, changed)
+
+    def use(self, engine: Engine) -> None:
+        """Decide by another engine from the next decision on."""
+        snapshot = self.cluster.snapshot()
+        engine.follow(snapshot)
+        self.engine = engine
+        self.metrics.observe_policy(engine.rules)
+        self.unreadable_costs.use(engine.rules, snapshot)
 
     async def call(self, verb_call: VerbCall) -> VerbReply:
         """Answer one call when the queue admits it.
@@ -147,11 +166,11 @@ class Service:
         pods_version = "" if pods is None else pods.resource_version
         clock = self.clock
         try:
-            answer, snapshot = yield from self._decide(call, deadline)
+            answer, context = yield from self._decide(call, deadline)
         except DeadlineExceededError:
             detail = "the search did not finish before the deadline"
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
-        trace.answer, trace.generation = answer, snapshot.generation
+        trace.answer, trace.generation = answer, context.snapshot.generation
         trace.step_ends[TraceStep.DECIDING] = clock.monotonic()
         self._assume_preemption(call.pod, answer)
         yield from self._pause_after(verb_call)
@@ -161,9 +180,9 @@ class Service:
         def record() -> None:
             request_id, verb, took = verb_call.request_id, verb_call.verb, ended - started
             answered = AnswerContext(
-                self._now(), request_id, verb, snapshot.generation, pods_version, took
+                self._now(), request_id, verb, context.snapshot.generation, pods_version, took
             )
-            self._record(answer, answered)
+            self._record(answer, context, answered)
             self.metrics.queue_seconds.labels(verb_call.verb).observe(started - verb_call.arrived)
             if ended > deadline:
                 self.metrics.overdue.labels(verb_call.verb).inc()
@@ -195,8 +214,8 @@ class Service:
                 return None
             yield
 
-    def _decide(self, call: DecodedCall, deadline: float) -> Steps[tuple[VerbResult, Snapshot]]:
-        """Decide a call on the current snapshot, after the decision in progress.
+    def _decide(self, call: DecodedCall, deadline: float) -> Steps[tuple[VerbResult, CallContext]]:
+        """Decide a call in the current context, after the decision in progress.
 
         Raise DeadlineExceededError. A call that ends the pod's assumed preemption is decided
         without it. So while nothing changes, a repeated preempt call gets the same node and
@@ -212,13 +231,19 @@ class Service:
             cluster.deciding_anew(call.pod.uid) if ending else nullcontext(),
             cluster.locked_snapshot() as snapshot,
         ):
+            context = self._context(snapshot)
 
             def decide(has_time_left: HasTimeLeft) -> VerbResult:
-                pending = cluster.pods.pending
-                context = CallContext(snapshot, self.engine, self.search, has_time_left, pending)
-                return call.decide(context)
+                return call.decide(replace(context, has_time_left=has_time_left))
 
-            return (yield from decide_in_steps(decide, deadline, self.clock)), snapshot
+            return (yield from decide_in_steps(decide, deadline, self.clock)), context
+
+    def _context(self, snapshot: Snapshot) -> CallContext:
+        """Return the context of a decision now."""
+        engine = self.engine
+        if engine.rules.reads_time:
+            snapshot = replace(snapshot, now_ns=self.clock.now_ns())
+        return CallContext(snapshot, engine, self.search, pending_pods=self.cluster.pods.pending)
 
     def scrape(self) -> bytes:
         """Return the metrics with current gauges."""
@@ -226,6 +251,7 @@ class Service:
         gauges.generation.set(self.cluster.snapshot().generation)
         gauges.assumed_preemptions.set(self.cluster.assumed_count)
         gauges.watch_silence.set(self.watch_silence())
+        gauges.unreadable_costs.set(self.unreadable_costs.count)
         gauges.queue.set(self.call_queue.waiting)
         gauges.ready.set(not self.readiness.problem())
         for kind, count in self.cluster.object_counts().items():
@@ -234,13 +260,16 @@ class Service:
             gauges.cache_ages.labels(kind).set(age)
         return gauges.exposition()
 
-    def _record(self, answer: VerbResult, context: AnswerContext) -> None:
-        verb, seconds = context.verb, context.seconds
-        reasons = count_reasons(answer.decision.rejected)
+    def _record(self, answer: VerbResult, context: CallContext, answered: AnswerContext) -> None:
+        verb, decision = answered.verb, answer.decision
+        reasons = count_reasons(decision.rejected)
+        if isinstance(decision, PreemptionDecision):
+            guards = guard_actions(decision, reasons, context.snapshot, context.rules)
+            answer = replace(answer, guards=guards)
         self.metrics.observe_answer(verb, answer, reasons)
-        self.metrics.seconds.labels(verb).observe(seconds)
-        self.decision_log.log_answer(answer, context, self.watch_silence())
-        self.decision_history.add(decision_record(answer, context, reasons))
+        self.metrics.seconds.labels(verb).observe(answered.seconds)
+        self.decision_log.log_answer(answer, answered, self.watch_silence())
+        self.decision_history.add(decision_record(answer, answered, reasons))
         if self.preemption_events is not None:
             self.preemption_events.record(answer)
 

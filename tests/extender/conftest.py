@@ -17,16 +17,17 @@ from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStore
 from extender.config.component_config import Config
 from extender.kube.decoders.typed_decoder import Unreadable
-from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.clock import Clock, SystemClock
 from extender.kube.rest.transport import Request, Response, Stream, Transport
 from extender.server.http_handlers import build_app
-from extender.server.process import run_server
+from extender.server.process import run_server, serving_rules
 from extender.server.service import Service
 from fakeapi.demo.scenarios import scenario
 from fakeapi.testing.fake_cluster import FakeCluster
 from policies.kubernetes.snapshot import DisruptionBudget, Node, Pod
 from policies.kubernetes.storage import StorageKind
 from policies.preemption.engine import Engine
+from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import encoded, pod_json
 from tests.builders.storage import StorageObject
@@ -235,6 +236,8 @@ async def following(
     objects: Iterable[Mapping[str, Any]],
     config: Config | None = None,
     refused: Mapping[str, int] | None = None,
+    clock: Clock | None = None,
+    load_rules: Callable[[Config], SchedulerRules] = serving_rules,
 ) -> AsyncIterator[Following]:
     """Serve an extender as a process does, on a cluster with these objects.
 
@@ -245,7 +248,13 @@ async def following(
         transport = GatedTransport(RefusingTransport(cluster.local_transport(), refused or {}))
         settings = config or Config(port=0)
         async with (
-            run_server(settings, transport, SystemClock(), random.Random(0)) as extender,
+            run_server(
+                settings,
+                transport,
+                clock or SystemClock(),
+                random.Random(0),
+                load_rules=load_rules,
+            ) as extender,
             aiohttp.ClientSession() as session,
         ):
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from extender.kube.informers.reflector import Reflector, ReflectorContext
@@ -92,7 +93,7 @@ async def test_the_cache_follows_the_cluster(a_client: Callable[[FakeCluster], C
 async def test_a_relist_decodes_all_objects_anew(
     a_client: Callable[[FakeCluster], Client],
 ) -> None:
-    def in_capitals(raw: bytes) -> Thing:
+    def in_capitals(raw: msgspec.Raw) -> Thing:
         found = thing(raw)
         return replace(found, name=found.name.upper())
 
