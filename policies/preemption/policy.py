@@ -203,8 +203,8 @@ class Policy:
     def limit_names(self) -> tuple[str, ...]:
         """The names of the limits on candidates."""
         strict = (STRICT_BUDGETS,) if self.strict_budgets else ()
-        limits = (*self.candidate_limits, *self.allowance_guards)
-        return (*strict, *(limit.name for limit in limits))
+        limits = (limit.name for limit in self.candidate_limits)
+        return (*strict, *limits, *(guard.name for guard in self.allowance_guards))
 
     def limits(
         self,
