@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from extender.cluster.assumed_preemptions import AssumedPreemptions
+from extender.cluster.preemption_history import PreemptionHistory
 from extender.kube.decoders.typed_decoder import Unreadable
 from policies.kubernetes.default_selector import PodSelectingObject
 from policies.kubernetes.snapshot import Node, NodeState, Pod, build_node_state
@@ -94,10 +95,14 @@ class PodStore:
     """
 
     def __init__(
-        self, mark_nodes: Callable[[Iterable[str]], None], assumed: AssumedPreemptions
+        self,
+        mark_nodes: Callable[[Iterable[str]], None],
+        assumed: AssumedPreemptions,
+        preemptions: PreemptionHistory,
     ) -> None:
         self._mark_nodes = mark_nodes
         self._assumed = assumed
+        self._preemptions = preemptions
         self._warn = DecodeWarnings()
         self._on: dict[str, dict[str, Pod]] = {}
         self._nominated_to: dict[str, dict[str, Pod]] = {}
@@ -138,6 +143,9 @@ class PodStore:
             self._replace(item)
         if isinstance(item, Pod):
             self._mark_nodes(self._assumed.observe_pod(item))
+            if item.preempted and item.node_name is not None:
+                nominated = self._nominated_to.get(item.node_name, {})
+                self._preemptions.observe(item, nominated.values())
 
     def remove(self, item: Pod | Unreadable) -> None:
         """Remove a pod."""

@@ -18,6 +18,9 @@ from policies.kubernetes.snapshot import PastPreemption, Pod
 MOST: Final = 10_000
 """The maximum number of preemptions that are kept; the oldest ones are dropped."""
 
+KEPT_NS: Final = 24 * 3600 * 10**9
+"""A day: for so long preemptions are kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
@@ -30,7 +33,7 @@ class _Kept:
 class PreemptionHistory:
     """The preemptions of the last ``kept_ns`` nanoseconds, by the UID of the victim."""
 
-    def __init__(self, kept_ns: int, most: int = MOST) -> None:
+    def __init__(self, kept_ns: int = KEPT_NS, most: int = MOST) -> None:
         self._kept_ns = kept_ns
         self._most = most
         self._by_victim: dict[str, _Kept] = {}
@@ -39,7 +42,17 @@ class PreemptionHistory:
         return len(self._by_victim)
 
     def assume(self, preemptor: Pod, victims: Iterable[Pod], now_ns: int, expires_ns: int) -> None:
-        """Add an answer of our own; a victim that the watch has shown is added already."""
+        """Add an answer of our own, in place of an older one to the same pod.
+
+        A victim that the watch has shown is added already.
+        """
+        older = [
+            uid
+            for uid, kept in self._by_victim.items()
+            if kept.expires_ns is not None and _is_for(kept.preemption, preemptor.uid)
+        ]
+        for uid in older:
+            del self._by_victim[uid]
         for victim in victims:
             known = self._by_victim.get(victim.uid)
             if known is None or known.expires_ns is not None:
@@ -56,8 +69,12 @@ class PreemptionHistory:
             preemptor = max(above, key=lambda each: (each.priority, each.uid), default=None)
         self._put(_Kept(PastPreemption(victim.preempted_ns, victim, preemptor), None))
 
-    def recent(self, now_ns: int) -> tuple[PastPreemption, ...]:
-        """Return the preemptions that are kept at a time, the oldest first."""
+    def recent(self, now_ns: int, deciding: str = "") -> tuple[PastPreemption, ...]:
+        """Return the preemptions that are kept at a time, the oldest first.
+
+        An answer of our own to the pod with the UID ``deciding`` does not count unless the watch
+        has confirmed it: it is decided anew.
+        """
         since_ns = now_ns - self._kept_ns
         self._by_victim = {
             uid: kept
@@ -65,7 +82,11 @@ class PreemptionHistory:
             if kept.preemption.at_ns > since_ns
             and (kept.expires_ns is None or kept.expires_ns > now_ns)
         }
-        found = (kept.preemption for kept in self._by_victim.values())
+        found = (
+            kept.preemption
+            for kept in self._by_victim.values()
+            if kept.expires_ns is None or not _is_for(kept.preemption, deciding)
+        )
         return tuple(sorted(found, key=lambda each: (each.at_ns, each.victim.uid)))
 
     def _put(self, kept: _Kept) -> None:
@@ -73,3 +94,7 @@ class PreemptionHistory:
         self._by_victim[kept.preemption.victim.uid] = kept
         if len(self._by_victim) > self._most:
             del self._by_victim[next(iter(self._by_victim))]
+
+
+def _is_for(preemption: PastPreemption, preemptor: str) -> bool:
+    return preemption.preemptor is not None and preemption.preemptor.uid == preemptor

@@ -18,6 +18,7 @@ from dataclasses import replace
 from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
 from extender.cluster.object_stores import ObjectStore, PodStore, WorkloadIndex
 from extender.cluster.pod_groups import PodGroupStores
+from extender.cluster.preemption_history import PreemptionHistory
 from extender.cluster.storage_stores import StorageStores
 from extender.kube.decoders.cluster_objects import Namespace
 from policies.kubernetes.default_selector import WORKLOAD_KINDS, PodSelectingObject
@@ -62,7 +63,8 @@ class SchedulerCache:
         self._repelling_seen: tuple[Pod, ...] = ()
         self._labelled: tuple[Namespace, ...] = ()
         self._namespace_labels: Mapping[str, Labels] = {}
-        self.pods = PodStore(self._mark_nodes, self._assumed)
+        self.preemptions = PreemptionHistory()
+        self.pods = PodStore(self._mark_nodes, self._assumed, self.preemptions)
         self.nodes = ObjectStore[Node](lambda node: node.name, self._mark_node)
         self.budgets = ObjectStore[DisruptionBudget](_budget_key, self._mark_changed)
         self.namespaces = ObjectStore[Namespace](

@@ -133,6 +133,9 @@ class Metrics:
         self.queue = self._gauge("queue_length", "Calls in the queue")
         self.ready = self._gauge("ready", "Whether the extender is ready: 1 or 0")
         self.generation = self._gauge("snapshot_generation", "Generation of the snapshot")
+        self.recent_preemptions = self._gauge(
+            "recent_preemptions", "Preemptions of the last day that guards read"
+        )
         self.assumed_preemptions = self._gauge(
             "promises", "Assumed preemptions that the watch has not confirmed yet"
         )

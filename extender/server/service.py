@@ -37,6 +37,7 @@ from extender.server.call_queue import CallQueue, OverloadedError
 from extender.server.decision_steps import decide_in_steps
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
 from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.costs.pod_cost import SECOND_NS
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.engine import Engine
 from policies.preemption.explanation import guard_actions
@@ -231,18 +232,20 @@ class Service:
             cluster.deciding_anew(call.pod.uid) if ending else nullcontext(),
             cluster.locked_snapshot() as snapshot,
         ):
-            context = self._context(snapshot)
+            context = self._context(snapshot, call.pod)
 
             def decide(has_time_left: HasTimeLeft) -> VerbResult:
                 return call.decide(replace(context, has_time_left=has_time_left))
 
             return (yield from decide_in_steps(decide, deadline, self.clock)), context
 
-    def _context(self, snapshot: Snapshot) -> CallContext:
-        """Return the context of a decision now."""
+    def _context(self, snapshot: Snapshot, pod: Pod) -> CallContext:
+        """Return the context of a decision about a pod now."""
         engine = self.engine
         if engine.rules.reads_time:
-            snapshot = replace(snapshot, now_ns=self.clock.now_ns())
+            now_ns = self.clock.now_ns()
+            recent = self.cluster.preemptions.recent(now_ns, deciding=pod.uid)
+            snapshot = replace(snapshot, now_ns=now_ns, preemptions=recent)
         return CallContext(snapshot, engine, self.search, pending_pods=self.cluster.pods.pending)
 
     def scrape(self) -> bytes:
@@ -250,6 +253,7 @@ class Service:
         gauges = self.metrics
         gauges.generation.set(self.cluster.snapshot().generation)
         gauges.assumed_preemptions.set(self.cluster.assumed_count)
+        gauges.recent_preemptions.set(len(self.cluster.preemptions))
         gauges.watch_silence.set(self.watch_silence())
         gauges.unreadable_costs.set(self.unreadable_costs.count)
         gauges.queue.set(self.call_queue.waiting)
@@ -308,8 +312,12 @@ class Service:
         preemptor = self.cluster.known_preemptor(pod)
         if preemptor is None:
             return
-        victims = frozenset(victim.uid for victim in answer.named_candidate.victims.pods)
+        pods = answer.named_candidate.victims.pods
+        victims = frozenset(victim.uid for victim in pods)
         deadline = self.clock.monotonic() + self.assumed_seconds
+        now_ns = self.clock.now_ns()
+        expires_ns = now_ns + int(self.assumed_seconds * SECOND_NS)
+        self.cluster.preemptions.assume(preemptor, pods, now_ns, expires_ns)
         # A pod that is to be resized is on its node already, and never nominated.
         self.cluster.assume(
             AssumedPreemption(

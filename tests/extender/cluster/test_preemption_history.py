@@ -58,3 +58,12 @@ def test_the_oldest_are_dropped() -> None:
     for name in ("a", "b", "c"):
         history.observe(victim(name), ())
     assert [name for name, *_ in told(history, 20)] == ["b", "c"]
+
+
+def test_a_pod_is_decided_anew_without_its_own_answer() -> None:
+    history = PreemptionHistory(KEPT)
+    first, second = pod("p"), pod("q")
+    for preemptor, name in ((first, "a"), (second, "b"), (first, "c")):
+        history.assume(preemptor, [pod(name)], now_ns=10 * SECOND, expires_ns=90 * SECOND)
+    assert told(history, 11) == [("b", "q", 10), ("c", "p", 10)]
+    assert [each.victim.name for each in history.recent(11 * SECOND, deciding="p")] == ["b"]
