@@ -61,7 +61,7 @@ def group_totals(columns: PolicyColumns, now_ns: int) -> GroupTotals:
 def exceeds_allowance(run: DryRunRows, allowance: AllowedVictims) -> Bools:
     """Return which candidates have more victims of a group than are allowed."""
     allowed = allowance.of_group
-    # A group of which nobody is allowed has no victims.
+    # A group of which no victim is allowed has none.
     if ((allowed == 0) | (allowed >= len(run.victims))).all():
         return np.zeros(len(run.candidates), np.bool_)
     channel = run.candidates.columns.policy.group_channel(allowance.bound.grouping)
