@@ -140,7 +140,8 @@ class Metrics:
             "promises", "Assumed preemptions that the watch has not confirmed yet"
         )
         self.unreadable_costs = self._gauge(
-            "policy_unreadable_costs", "Pods that are protected since a cost cannot be read"
+            "policy_unreadable_costs",
+            "Pods that are protected since a cost or an expression has no value",
         )
         self.watch_silence = self._gauge(
             "watch_silence_seconds", "Time since data was last received on any watch"

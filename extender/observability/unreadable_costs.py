@@ -1,45 +1,48 @@
-"""Pods with a cost that cannot be read, such as an annotation that is no number.
+"""Pods with a cost or an expression that has no value, such as an annotation that is no number.
 
 The guards of a policy protect these pods. So that this is noticed, each is logged once, and again
-only if the reason changes.
+only if the reason changes. A pod is evaluated when it changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from typing import Final
 
 import structlog
 
+from extender.terminal.log_limits import shortened
 from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.preemption.costs.pod_cost import PodCost, Unreadable
+from policies.preemption.guards.victim_guard import VictimGuard
 from policies.preemption.policy import SchedulerRules
 
 MOST_LOGGED: Final = 100
-"""While more pods than these have such a cost, new ones are counted and not logged."""
+"""While there are more of these pods, new ones are counted and not logged."""
 
 
 class UnreadableCosts:
-    """The pods on nodes that have a cost that a policy of some rules cannot read."""
+    """The pods on nodes that a guard of some rules protects since it cannot read them."""
 
     def __init__(self, rules: SchedulerRules) -> None:
-        self._costs = _costs_of_annotations(rules)
+        self._guards = _victim_guards(rules)
         self._reasons: dict[str, dict[str, str]] = {}
+        self._evaluated: dict[str, tuple[Pod, ...]] = {}
         self._log = structlog.get_logger()
         self.count = 0
 
     def use(self, rules: SchedulerRules, snapshot: Snapshot) -> None:
-        """Read the costs of other rules, from all pods."""
-        self._costs = _costs_of_annotations(rules)
+        """Evaluate all pods by other rules."""
+        self._guards = _victim_guards(rules)
+        self._evaluated.clear()
         self.follow(snapshot, snapshot.nodes)
 
     def follow(self, snapshot: Snapshot, changed: Collection[str]) -> None:
-        """Read the costs of the pods on the changed nodes."""
-        if not self._costs and not self._reasons:
+        """Evaluate the changed pods on the changed nodes."""
+        if not self._guards and not self._reasons:
             return
         for name in changed:
-            before, state = self._reasons.pop(name, {}), snapshot.nodes.get(name)
-            now = {} if state is None else dict(self._reasons_of(state.pods))
+            state, before = snapshot.nodes.get(name), self._reasons.pop(name, {})
+            now = self._reasons_on(name, () if state is None else state.pods, before)
             self.count += len(now) - len(before)
             if now:
                 self._reasons[name] = now
@@ -47,19 +50,26 @@ class UnreadableCosts:
                 continue
             for key, reason in now.items():
                 if before.get(key) != reason:
-                    self._log.warning("cost_unreadable", pod=key, problem=reason)
+                    self._log.warning("cost_unreadable", pod=key, problem=shortened(reason))
 
-    def _reasons_of(self, pods: Iterable[Pod]) -> Iterator[tuple[str, str]]:
-        for pod in pods:
-            if not pod.annotations:
-                continue
-            found = [cost.of(pod) for cost in self._costs]
-            reasons = [each.reason for each in found if isinstance(each, Unreadable)]
-            if reasons:
-                yield pod.key, "; ".join(reasons)
+    def _reasons_on(
+        self, node: str, pods: tuple[Pod, ...], before: dict[str, str]
+    ) -> dict[str, str]:
+        evaluated = set(map(id, self._evaluated.pop(node, ())))
+        if pods and self._guards:
+            self._evaluated[node] = pods
+        reasons = (
+            (pod.key, before.get(pod.key, "") if id(pod) in evaluated else self._reason(pod))
+            for pod in pods
+        )
+        return {key: reason for key, reason in reasons if reason}
+
+    def _reason(self, pod: Pod) -> str:
+        reasons = ((guard.name, guard.because(pod)) for guard in self._guards)
+        return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
 
 
-def _costs_of_annotations(rules: SchedulerRules) -> tuple[PodCost, ...]:
-    """Return the costs that read annotations: no other cost can be unreadable."""
-    costs = (cost for policy in rules.policies for cost in policy.costs if cost.annotations)
-    return tuple(dict.fromkeys(costs))
+def _victim_guards(rules: SchedulerRules) -> tuple[VictimGuard, ...]:
+    """Return the guards of all policies, each once."""
+    guards = (guard for policy in rules.policies for guard in policy.victim_guards)
+    return tuple(dict.fromkeys(guards))

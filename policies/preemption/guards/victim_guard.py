@@ -19,7 +19,8 @@ ALWAYS: Final = 2**63 - 1
 class VictimGuard:
     """Protects a pod until a time: UNPROTECTED, ALWAYS, or nanoseconds since the epoch.
 
-    ``because`` adds the reason to the guard's name, "" for none. ``annotations`` are the keys that
+    ``because`` adds to the guard's name why a pod is protected that cannot be read, "" for any
+    other. ``annotations`` are the keys that
     the guard reads.
     """
 

@@ -321,7 +321,7 @@ async def test_a_pod_whose_cost_cannot_be_read_is_protected_logged_and_counted(
             await it.change("cheap")
             await it.write_cost("one", "6")
             assert await it.answer() == ["one"]
-        reason = f"annotation {DELETION_COST}: 'cheap' is no integer"
+        reason = f"deletion cost: annotation {DELETION_COST}: 'cheap' is no integer"
         lines = [each for each in logs if each["event"] == "cost_unreadable"]
         assert [(each["pod"], each["problem"]) for each in lines] == [("default/two", reason)]
         assert await it.series("policy_unreadable_costs") == {"": 1}

@@ -19,6 +19,7 @@ from extender.kube.rest.clock import Clock, SystemClock
 from extender.kube.rest.resources import NODES
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import encoded, manifest
+from tests.extender.conftest import GatedTransport
 from tests.extender.kube.conftest import SteppedClock, Thing, thing
 
 
@@ -45,6 +46,11 @@ class NameStore:
         while self.names != set(names):
             self._changed.clear()
             await self._changed.wait()
+
+
+def in_capitals(raw: msgspec.Raw) -> Thing:
+    found = thing(raw)
+    return replace(found, name=found.name.upper())
 
 
 def a_node(name: str) -> bytes:
@@ -93,10 +99,6 @@ async def test_the_cache_follows_the_cluster(a_client: Callable[[FakeCluster], C
 async def test_a_relist_decodes_all_objects_anew(
     a_client: Callable[[FakeCluster], Client],
 ) -> None:
-    def in_capitals(raw: msgspec.Raw) -> Thing:
-        found = thing(raw)
-        return replace(found, name=found.name.upper())
-
     async with FakeCluster() as cluster:
         client = a_client(cluster)
         await client.create(NODES.collection(), a_node("n1"), thing)
@@ -111,6 +113,22 @@ async def test_a_relist_decodes_all_objects_anew(
                     await client.create(NODES.collection(), a_node("n2"), thing)
                 await store.becomes(*both)
             assert informer.relists == 2
+
+
+async def test_a_list_that_is_decoded_the_old_way_is_not_used() -> None:
+    async with FakeCluster() as cluster:
+        await cluster.client.create(NODES.collection(), a_node("n1"), thing)
+        transport, store = GatedTransport(cluster.local_transport()), NameStore()
+        context = ReflectorContext(Client(transport), SystemClock(), random.Random(5))
+        informer = Reflector(context, NODES, thing, store)
+        running = asyncio.create_task(informer.run())
+        relisting = asyncio.create_task(informer.relist(in_capitals))
+        await asyncio.sleep(0)  # the first list waits for the gate
+        transport.gate.set()
+        await relisting
+        assert (store.names, informer.relists) == ({"N1"}, 0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_objects_are_listed_again_after_a_lost_history(
