@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.snapshot import Pod
 
 _TEMPLATE_HASH: Final = "pod-template-hash"
@@ -25,18 +26,23 @@ class Grouping:
     key: Callable[[Pod], str]
 
 
-def owner_of(pod: Pod) -> str:
-    """Return ``namespace/kind/name`` of the controller of a pod; a pod without one is its own.
+def workload_of(pod: Pod) -> PodOwner:
+    """Return kind and name of the controller of a pod; a pod without one is its own.
 
     The pods of all ReplicaSets of a Deployment have the same owner.
     """
     if pod.owner is None:
-        return f"{pod.namespace}/Pod/{pod.name}"
+        return PodOwner("Pod", pod.name)
     kind, name = pod.owner
     suffix = f"-{pod.labels.get(_TEMPLATE_HASH, '')}"
     if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
-        kind, name = "Deployment", name.removesuffix(suffix)
-    return f"{pod.namespace}/{kind}/{name}"
+        return PodOwner("Deployment", name.removesuffix(suffix))
+    return PodOwner(kind, name)
+
+
+def owner_of(pod: Pod) -> str:
+    """Return ``namespace/kind/name`` of the workload of a pod; see ``workload_of``."""
+    return "/".join((pod.namespace, *workload_of(pod)))
 
 
 def gang_of(pod: Pod) -> str:

@@ -1,0 +1,32 @@
+"""The criteria over costs and groups that a policy can name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
+from policies.preemption.costs.catalog import deletion_cost, lost_work, restarts, run_time
+from policies.preemption.costs.groupings import GANGS, NAMESPACES, OWNERS
+from policies.preemption.costs.pod_cost import PodCost
+
+LEAST_LOST_WORK: Final = "least lost work"
+
+
+def cost_criteria(lost: PodCost) -> Mapping[str, CostCriterion | GroupCriterion]:
+    """Return the criteria of a policy by name; ``lost`` is the lost work as the policy weighs it."""
+    criteria = (
+        CostCriterion(LEAST_LOST_WORK, lost),
+        CostCriterion("least lost work of gangs", lost, GANGS),
+        CostCriterion("least run time", run_time()),
+        CostCriterion("most restarts", restarts()),
+        CostCriterion("lowest deletion cost", deletion_cost()),
+        GroupCriterion("fewest owners", OWNERS),
+        GroupCriterion("fewest gangs", GANGS),
+        GroupCriterion("fewest namespaces", NAMESPACES),
+    )
+    return {each.name: each for each in criteria}
+
+
+COST_CRITERIA: Final = tuple(cost_criteria(lost_work({})))
+"""The names of the criteria over costs and groups."""
