@@ -1,24 +1,27 @@
 """The page about the configuration file: every key with its type, default and meaning.
 
 Types and defaults are those of :class:`extender.config.component_config.Config`. Meanings are the
-comments in the docstring of its module, which is a configuration with all defaults.
+comments in the docstring of its module, which is a configuration with all defaults. The policy file
+is shown as the docstring of its module has it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from textwrap import dedent
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import inspect
 
 from docs.reference.tables import code, table
-from extender.config import component_config
-from extender.config.component_config import Config, PolicyFile
+from extender.config import component_config, policy_file
+from extender.config.component_config import Config
 from extender.config.plugin_args import PluginConfig
-from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, POLICIES
+from extender.config.policy_file import ALL_CANDIDATE_CRITERIA, VICTIM_CRITERIA
+from policies.preemption.policy import POLICIES
 
 PAGE: Final = "reference/configuration.md"
 
@@ -34,9 +37,13 @@ are known: {plugins}.
 
 ## Policy file
 
-`policy` names a built-in policy ({policies}), or a file with these keys:
+`policy` names a built-in policy ({policies}), or a file. `reprieve policy check FILE` validates it,
+`reprieve policy show FILE` shows it with all defaults, and `reprieve policy schema` prints its JSON
+Schema. These are all fields:
 
-{policy}
+```yaml
+{policy}```
+
 Criteria of `victims`, the first of which decides which pods are reprieved first: {victims}.
 
 Criteria of `candidates`, the first of which decides which node is selected: {candidates}.
@@ -58,14 +65,13 @@ class Key(NamedTuple):
 
 def page() -> str:
     """Return the page."""
-    known = meanings()
     return _TEXT.format(
-        keys=_rows(Config, known),
-        policy=_rows(PolicyFile, known),
+        keys=_rows(Config, meanings()),
+        policy=dedent((policy_file.__doc__ or "").partition("::\n\n")[2]),
         policies=_listed(POLICIES),
         plugins=_listed(_plugins()),
-        victims=_listed(POD_CRITERIA),
-        candidates=_listed(CANDIDATE_CRITERIA),
+        victims=_listed(VICTIM_CRITERIA),
+        candidates=_listed(ALL_CANDIDATE_CRITERIA),
     )
 
 
@@ -179,5 +185,5 @@ def _plugins() -> list[str]:
     return sorted(str(each.tag) for each in info.types if isinstance(each, inspect.StructType))
 
 
-def _listed(names: Mapping[str, object] | list[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(code, names))

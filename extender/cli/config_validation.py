@@ -19,10 +19,10 @@ from extender.config.component_config import (
     Config,
     PartialConfig,
     TracingConfig,
-    find_policy,
     read_config,
     validate_filters,
 )
+from extender.config.preemption_policy import find_policy
 from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import Clock, SystemClock
 from extender.secure_serving.dynamic_certificates import CertificateError, load_serving_certificate
@@ -54,10 +54,9 @@ def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: 
     read = PartialConfig(Config()) if path is None else read_config(path)
     config = msgspec.structs.replace(read.value, **overrides)
 
-    def place(field: str) -> str:
-        if field.partition(".")[0] in overrides:
-            return f"--{field}"
-        return field if path is None else f"{path}: {field}"
+    def place(text: str) -> str:
+        field = text.partition(":")[0].partition(".")[0]
+        return f"--{text}" if field in overrides else read.locate(text)
 
     errors = (*read.errors, *validate_config(config, clock.now_ns() / 1e9, place))
     if "tls" not in read.invalid_fields:

@@ -12,7 +12,8 @@ import msgspec
 import typer
 
 from extender.cli.config_validation import log_gate_warnings
-from extender.config.component_config import Config, filters_from_config, find_policy, load_config
+from extender.config.component_config import Config, filters_from_config, load_config
+from extender.config.preemption_policy import find_policy
 from extender.explain.cluster_files import (
     LoadedCluster,
     load_cluster,
@@ -207,11 +208,13 @@ def _explanation_rules(
 ) -> SchedulerRules:
     """Return the rules of an explanation."""
     known = filters_from_config(settings)
+    found = find_policy(policy or settings.policy)
     return SchedulerRules(
         release(settings.upstream, settings.feature_gates),
         known if filters is None else filters_named(split_names(filters), known),
-        find_policy(policy or settings.policy),
+        found.default,
         frozenset(settings.scheduler_names),
+        policy_rules=found.rules,
     )
 
 

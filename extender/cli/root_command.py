@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from extender.cli.serve_command import StartEmbedded
     from extender.explain.cluster_objects import WarnAboutFields
     from extender.kube.decoders.manifests import Manifest
+
+_POLICY_SUMMARY: Final = "Check and show preemption policies; no server needed."
 
 FindUnknownFields = Callable[[bytes], Iterable[str]]
 
@@ -43,6 +45,7 @@ def extender_commands(
         LazyCommand(
             "check-config", "Validate a configuration file, and print all of its errors.", _check
         ),
+        LazyCommand("policy", _POLICY_SUMMARY, _policy),
         LazyCommand("serve", "Answer kube-scheduler's filter and preempt calls.", serve),
         LazyCommand(
             "record",
@@ -149,6 +152,38 @@ def _check() -> typer.Typer:
     from extender.cli.config_validation import EXAMPLE, check_config
 
     return single_command(check_config, EXAMPLE)
+
+
+def _policy() -> typer.Typer:
+    return command_group(
+        _POLICY_SUMMARY,
+        "policy check policy.yaml",
+        (
+            LazyCommand(
+                "check", "Validate a policy file, and print all of its errors.", _policy_check
+            ),
+            LazyCommand("show", "Show a policy with all of its defaults.", _policy_show),
+            LazyCommand("schema", "Print the JSON Schema of policy files.", _policy_schema),
+        ),
+    )
+
+
+def _policy_check() -> typer.Typer:
+    from extender.cli.policy_commands import CHECK_EXAMPLE, check_policy
+
+    return single_command(check_policy, CHECK_EXAMPLE)
+
+
+def _policy_show() -> typer.Typer:
+    from extender.cli.policy_commands import SHOW_EXAMPLE, show_policy
+
+    return single_command(show_policy, SHOW_EXAMPLE)
+
+
+def _policy_schema() -> typer.Typer:
+    from extender.cli.policy_commands import SCHEMA_EXAMPLE, print_policy_schema
+
+    return single_command(print_policy_schema, SCHEMA_EXAMPLE)
 
 
 def _record() -> typer.Typer:

@@ -1,6 +1,6 @@
-"""The configuration file of the extender, and policy files.
+"""The configuration file of the extender.
 
-A configuration; every field is optional and has this default::
+Every field is optional and has this default::
 
     host: 127.0.0.1           # the address to listen on
     port: 8888                # 0 is any free port
@@ -64,54 +64,26 @@ counts only the nominations of pods that it schedules::
         defaultConstraints:
         - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
     schedulerNames: [default-scheduler, batch-scheduler]
-
-A policy consists of kube-scheduler's named criteria, in any order, and of guards::
-
-    name: spare-the-control-plane                    # in logs and explanations
-    victims: [highest priority, earliest start]      # which pods are reprieved first
-    candidates: [fewest victims, fewest PDB violations]   # which node is selected
-    protect:                  # pods that are never victims, by namespaces and a label selector
-    - name: system namespaces
-      namespaces: [kube-system]
-    - name: databases
-      selector: {matchLabels: {role: db}}
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 import msgspec
 
+from extender.config.config_file import decode_source, read_source
 from extender.config.plugin_args import ManagedResource, PluginConfig, filter_settings
-from extender.config.strict_decoding import (
-    ConfigError,
-    ConfigFileError,
-    StrictResult,
-    decode_strictly,
-    read_document,
-)
-from extender.kube.decoders import core_v1_types
-from extender.kube.decoders.typed_decoder import FieldError, label_selector_of
+from extender.config.source_document import parse_path
+from extender.config.strict_decoding import ConfigError
 from extender.protocol.verb_context import FallbackKind, Search
 from extender.terminal.log_output import LogFormat, LogLevel
 from policies.kubernetes.releases import NEWEST
-from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering import Filter, configured_filters
-from policies.preemption.guards.victim_guard import VictimGuard, protected_pods
-from policies.preemption.policy import (
-    CANDIDATE_CRITERIA,
-    POD_CRITERIA,
-    POLICIES,
-    Policy,
-    pod_order,
-)
-
-S = TypeVar("S", bound=msgspec.Struct)
-
+from policies.preemption.policy import POLICIES
 
 MAX_SECONDS = 1e9  # seconds; rejects .inf
 _PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_SECONDS)]
@@ -225,56 +197,29 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     tracing: TracingConfig | None = None
 
 
-# Strict: a misspelt or null key would leave the selector empty, and that matches every pod.
-class _LabelSelectorRequirement(msgspec.Struct, forbid_unknown_fields=True):
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-    def to_core_v1(self) -> core_v1_types.SelectorRequirementV1:
-        return core_v1_types.SelectorRequirementV1(self.key, self.operator, list(self.values))
-
-
-class _LabelSelector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[_LabelSelectorRequirement, ...] = ()
-
-    def to_core_v1(self) -> core_v1_types.LabelSelectorV1:
-        return core_v1_types.LabelSelectorV1(
-            self.match_labels, [e.to_core_v1() for e in self.match_expressions]
-        )
-
-
-class _ProtectRule(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    namespaces: tuple[str, ...] = ()
-    selector: _LabelSelector | None = None
-
-
-class PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
-    """A policy file: criteria by name, and guards."""
-
-    name: str
-    victims: tuple[str, ...] = tuple(POD_CRITERIA)
-    candidates: tuple[str, ...] = tuple(CANDIDATE_CRITERIA)
-    protect: tuple[_ProtectRule, ...] = ()
-
-
 def load_config(path: Path) -> Config:
     """Return a configuration file with valid filters. Raise ConfigError."""
     read = read_config(path)
-    errors = (*read.errors, *(f"{path}: {problem}" for problem in validate_filters(read.value)))
+    errors = (*read.errors, *map(read.locate, validate_filters(read.value)))
     if errors:
         raise ConfigError(*errors)
     return read.value
 
 
+def _unlocated(field: str) -> str:
+    return field
+
+
 class PartialConfig(NamedTuple):
-    """The valid part of a file, one line for each error, and the fields with errors."""
+    """The valid part of a file, one line for each error, and the fields with errors.
+
+    ``locate`` puts ``FILE:LINE: `` before a text that begins with the path of a field.
+    """
 
     value: Config
     errors: tuple[str, ...] = ()
     invalid_fields: frozenset[str] = frozenset()
+    locate: Callable[[str], str] = _unlocated
 
 
 def read_config(path: Path) -> PartialConfig:
@@ -283,15 +228,19 @@ def read_config(path: Path) -> PartialConfig:
     The paths of a policy and of PEM files are relative to the file. Raise ConfigError if nothing
     can be read.
     """
-    result = _decode_file(path, Config)
-    config = result.value
+    file = decode_source(path, read_source(path, Config), Config)
+    config = file.result.value
     if config is None:
-        raise ConfigError(*result.errors)
+        raise ConfigError(*file.errors())
     if config.policy not in POLICIES:
         config = msgspec.structs.replace(config, policy=str(path.parent / config.policy))
     if config.tls is not None:
         config = msgspec.structs.replace(config, tls=_tls_beside(config.tls, path.parent))
-    return PartialConfig(config, result.errors, result.invalid_fields)
+
+    def locate(text: str) -> str:
+        return f"{file.locate(parse_path(text.partition(': ')[0]))}: {text}"
+
+    return PartialConfig(config, file.errors(), file.result.invalid_fields, locate)
 
 
 def _tls_beside(tls: TlsConfig, directory: Path) -> TlsConfig:
@@ -317,77 +266,3 @@ def filters_from_config(config: Config) -> tuple[Filter, ...]:
     """Return kube-scheduler's filters as the configuration changes them. Raise ConfigError."""
     settings = filter_settings(config.managed_resources, config.plugin_config)
     return configured_filters(replace(settings, frees_victims=config.devices.free_victims))
-
-
-def find_policy(name_or_path: str) -> Policy:
-    """Return a built-in policy by its name, or a policy from a file. Raise ConfigError."""
-    if name_or_path in POLICIES:
-        return POLICIES[name_or_path]
-    path = Path(name_or_path)
-    if not _exists(path):
-        known = ", ".join(POLICIES)
-        raise ConfigError(f"policy {name_or_path!r}: no such file or built-in policy ({known})")
-    result = _decode_file(path, PolicyFile)
-    file, errors = result.value, [*result.errors]
-    if file is None:
-        raise ConfigError(*errors)
-    unknown = (
-        *_unknown_criteria("victims", file.victims, POD_CRITERIA),
-        *_unknown_criteria("candidates", file.candidates, CANDIDATE_CRITERIA),
-    )
-    errors += (f"{path}: {problem}" for problem in unknown)
-    guards: list[VictimGuard] = []
-    # A rule from which an invalid field was removed would have further errors.
-    rules = () if "protect" in result.invalid_fields else file.protect
-    for index, rule in enumerate(rules):
-        try:
-            guards.append(_build_guard(f"protect[{index}]", rule))
-        except FieldError as error:
-            errors.append(f"{path}: {error}")
-    if errors:
-        raise ConfigError(*errors)
-    return Policy(
-        name=file.name,
-        victims=pod_order(tuple(POD_CRITERIA[name] for name in file.victims)),
-        candidates=tuple(CANDIDATE_CRITERIA[name] for name in file.candidates),
-        victim_guards=tuple(guards),
-    )
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # the name is not a valid path
-        return False
-
-
-def _decode_file(path: Path, kind: type[S]) -> StrictResult[S]:
-    """Decode a file, with all of its errors. Raise ConfigError if it cannot be read."""
-    text_fields = [each.encode_name for each in msgspec.structs.fields(kind) if each.type is str]
-    try:
-        document, duplicates = read_document(path, text_fields)
-    except ConfigFileError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    result = decode_strictly({} if document is None else document, kind)
-    errors = tuple(f"{path}: {problem}" for problem in (*duplicates, *result.errors))
-    return StrictResult(result.value, errors, result.invalid_fields)
-
-
-def _unknown_criteria(field: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
-    for name in names:
-        if name not in known:
-            yield f"{field}: unknown criterion {name!r}; expected some of {list(known)}"
-
-
-def _build_guard(path: str, rule: _ProtectRule) -> VictimGuard:
-    selector = label_selector_of(
-        f"{path}.selector", None if rule.selector is None else rule.selector.to_core_v1()
-    )
-    if selector is None and not rule.namespaces:
-        raise FieldError(path, "protects nothing; expected namespaces, a selector, or both")
-
-    def protects(pod: Pod) -> bool:
-        matches = not rule.namespaces or pod.namespace in rule.namespaces
-        return matches and (selector is None or selector.matches(pod.labels))
-
-    return protected_pods(rule.name, protects)

@@ -1,124 +1,85 @@
 """Strict decoding of a configuration file, which reports all errors, not only the first.
 
-YAML parsers take the last value of a duplicate key, so the other value would be ignored silently;
-here duplicate keys are errors.
-
 msgspec stops at the first error. So the invalid field is removed from the document, and decoding is
-retried until no error is left. The remaining document is decoded as well, so that one error does
-not hide another. A document without any known field has a single error: it is of another kind.
+retried until no error is left. In place of a missing text, object or constant, there is a
+placeholder, so that the rest of its object is decoded. The remaining document is decoded as well,
+so that one error does not hide another. A document without any known field has a single error: it
+is of another kind.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
-import yaml
 from msgspec import inspect
 
-from extender.kube.decoders.yaml_loader import BoundedLoader
+from extender.config.source_document import FieldPath, FieldProblem, format_path, parse_path
 from policies.kubernetes.input_error import InputError, similar_name
-from policies.kubernetes.integers import parse_integer
 
 T = TypeVar("T")
 
-_Path = tuple[str | int, ...]
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
 _UNKNOWN = re.compile(r"Object contains unknown field (.*)")
 _MISSING = re.compile(r"Object missing required field (.*)")
-
-
-_TEXT = "tag:yaml.org,2002:str"
-_FLOAT = "tag:yaml.org,2002:float"
+_LENGTH = re.compile(r"Expected (?:array|object) of length .*")
+_ANY_KEY = "[...]"
+"""What msgspec writes for any key of a mapping."""
+_PYTHON_TYPES: Mapping[type[inspect.Type], tuple[type, ...]] = {
+    inspect.BoolType: (bool,),
+    inspect.FloatType: (int, float),
+    inspect.StrType: (str,),
+}
 
 
 class ConfigError(InputError, ValueError):
     """A configuration, a policy or an option is invalid."""
 
 
-class ConfigFileError(ValueError):
-    """A file holds no document; the text has the reason, without the name of the file."""
+@dataclass(frozen=True, slots=True)
+class StrictResult(Generic[T]):
+    """The decoded value (None if nothing is valid), and its errors.
 
-
-class _DuplicateKeyFinder:
-    """Finds the duplicate keys of a document; visits each node once, despite aliases."""
-
-    def __init__(self) -> None:
-        self._seen: set[int] = set()
-
-    def find(self, node: yaml.Node, path: _Path) -> Iterator[str]:
-        """Yield one line for each duplicate key, with its path and line numbers."""
-        if id(node) in self._seen:
-            return
-        self._seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            yield from self._find_in_mapping(node, path)
-        elif isinstance(node, yaml.SequenceNode):
-            for index, each in enumerate(node.value):
-                yield from self.find(each, (*path, index))
-
-    def _find_in_mapping(self, node: yaml.MappingNode, path: _Path) -> Iterator[str]:
-        lines: dict[str, int] = {}
-        for key, value in node.value:
-            name = key.value if isinstance(key, yaml.ScalarNode) else "(a key that is no text)"
-            inner, line = (*path, name), key.start_mark.line + 1
-            if name in lines:
-                both = f"written in lines {lines[name]} and {line}"
-                yield f"{_format_path(inner)}: {both}; expected it once"
-            lines.setdefault(name, line)
-            yield from self.find(value, inner)
-
-
-def read_document(path: Path, text_fields: Collection[str] = ()) -> tuple[object, tuple[str, ...]]:
-    """Return the only document of a file (None if empty), and one line for each duplicate key.
-
-    The values of ``text_fields`` are text as it is written, although YAML takes 1.30 as a number.
-    Raise ConfigFileError.
-    """
-    try:
-        loader = BoundedLoader(path.read_bytes().decode("utf-8-sig"))
-        node = loader.get_single_node()
-        if node is None:
-            return None, ()
-        duplicates = tuple(_DuplicateKeyFinder().find(node, ()))
-        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-            if key.value in text_fields and value.tag == _FLOAT:
-                value.tag = _TEXT
-        return loader.construct_document(node), duplicates
-    except OSError as error:
-        raise ConfigFileError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigFileError(f"not UTF-8: byte {error.start}: {error.reason}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigFileError(f"not YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise ConfigFileError("nested too deeply") from None
-
-
-class StrictResult(msgspec.Struct, Generic[T], frozen=True):
-    """The decoded value (None if nothing is valid), and one line for each error, with its path.
-
-    ``invalid_fields`` are the top-level fields of the document that have errors.
+    ``removed`` are the invalid fields of the document, which the value does not have.
     """
 
     value: T | None
-    errors: tuple[str, ...]
-    invalid_fields: frozenset[str] = frozenset()
+    errors: tuple[FieldProblem, ...]
+    removed: frozenset[FieldPath] = frozenset()
+
+    @property
+    def invalid_fields(self) -> frozenset[str]:
+        """The top-level fields of the document that have errors."""
+        return frozenset(str(path[0]) for path in self.removed)
+
+    def original_path(self, path: FieldPath) -> FieldPath:
+        """Return the path in the document of a field of the value."""
+        return _original_path(path, self.removed)
+
+    def is_valid(self, path: FieldPath) -> bool:
+        """Return whether a field of the value is as the document has it."""
+        original = self.original_path(path)
+        return not any(each[: len(path)] == original for each in self.removed)
+
+    def has_all_elements(self, path: FieldPath) -> bool:
+        """Return whether a list of the value has all elements that the document has."""
+        return not any(True for _ in _removed_elements(self.original_path(path), self.removed))
 
 
 def decode_strictly(document: object, kind: type[T]) -> StrictResult[T]:
     """Convert a document to a struct, and collect all errors in the order they are found."""
     decoder = _StrictDecoder(document, kind)
-    while True:
+    value: T | None = None
+    is_decoded = False
+    while not is_decoded:
         try:
             value = msgspec.convert(decoder.document, kind)
-            return StrictResult(value, tuple(decoder.errors), decoder.invalid_fields)
+            is_decoded = True
         except msgspec.ValidationError as error:
-            if not decoder.remove_invalid(str(error).replace("`", "")):
-                return StrictResult(None, tuple(decoder.errors))
+            is_decoded = not decoder.correct(str(error).replace("`", ""))
+    return StrictResult(value, tuple(decoder.errors), frozenset(decoder.removed))
 
 
 class _StrictDecoder:
@@ -126,70 +87,82 @@ class _StrictDecoder:
 
     def __init__(self, document: object, kind: type) -> None:
         self.document: Any = document
-        self.errors: list[str] = []
+        self.errors: list[FieldProblem] = []
+        self.removed: set[FieldPath] = set()
         self._type = inspect.type_info(kind)
-        self._removed: set[_Path] = set()
+        self._filled: set[FieldPath] = set()
 
-    @property
-    def invalid_fields(self) -> frozenset[str]:
-        """The top-level fields of the document that have errors."""
-        return frozenset(str(path[0]) for path in self._removed)
-
-    def remove_invalid(self, error: str) -> bool:
+    def correct(self, error: str) -> bool:
         """Record an error, and remove the invalid field; False if that is the whole document."""
         problem, _, place = error.partition(" - at ")
-        place = place.removeprefix("key in ")
-        path = _parse_path(place)
+        field = place.removeprefix("key in ").removeprefix("$").removeprefix(".")
+        path = parse_path(field.removesuffix(_ANY_KEY))
+        if field.endswith(_ANY_KEY):
+            path += self._invalid_key(path)
         unknown, missing = _UNKNOWN.fullmatch(problem), _MISSING.fullmatch(problem)
-        is_other_kind = unknown is not None and not path and self._is_other_kind()
-        if is_other_kind:
-            problem = f"Object contains unknown field {', '.join(map(str, self.document))}"
-        if missing is None or (*self._original_path(path), missing[1]) not in self._removed:
-            shown = _format_path(self._original_path(path)) + (
-                "[...]" if place.endswith("[...]") else ""
-            )
-            allowed = "" if missing else self._allowed_text(path, unknown[1] if unknown else "")
-            self.errors.append(f"{shown or '(the document)'}: {problem}{allowed}")
-        if is_other_kind:
+        if unknown is not None and not path and self._is_other_kind():
+            names = ", ".join(map(str, self.document))
+            self._record(path, f"{problem.removesuffix(unknown[1])}{names}", unknown[1])
             return False
-        if unknown is not None:
-            path = (*path, self._written_name(path, unknown[1]))
+        if missing is not None:
+            return self._add_missing(path, missing[1], problem)
+        self._record(path, problem, unknown[1] if unknown else "")
+        return self._remove((*path, self._written_name(path, unknown[1])) if unknown else path)
+
+    def _record(self, path: FieldPath, problem: str, unknown: str) -> None:
+        original = _original_path(path, self.removed)
+        is_shortened = any(each[: len(original)] == original for each in self.removed)
+        if self._is_recorded(original) or (is_shortened and _LENGTH.fullmatch(problem)):
+            return
+        text = f"{format_path(original)}: {problem}{self._allowed_text(path, unknown)}"
+        written = (self._written_name(path, unknown),) if unknown else ()
+        self.errors.append(FieldProblem((*original, *written), text))
+
+    def _invalid_key(self, path: FieldPath) -> FieldPath:
+        """Return the first key of a mapping whose value is not of its type, as a path."""
+        kind = _type_at(self._type, self.document, path)
+        if not isinstance(kind, inspect.DictType):
+            return ()
+        expected = _PYTHON_TYPES.get(type(_unwrapped_type(kind.value_type, None)), ())
+        items = dict(_value_at(self.document, path)).items()
+        return next(((key,) for key, value in items if type(value) not in expected), ())
+
+    def _is_recorded(self, path: FieldPath) -> bool:
+        return any(path[: len(each)] == each for each in self.removed)
+
+    def _add_missing(self, path: FieldPath, name: str, problem: str) -> bool:
+        """Record a missing field, and add a placeholder for it, or else remove its object."""
+        original = _original_path(path, self.removed)
+        field = (*original, name)
+        if not self._is_recorded(field):
+            self.errors.append(FieldProblem(original, f"{format_path(original)}: {problem}"))
+        placeholder = _placeholder(_type_at(self._type, self.document, path), name)
+        if placeholder is None or field in self._filled:
+            return self._remove(path)
+        self._filled.add(field)
+        self.removed.add(field)
+        self.document = _with_field(self.document, (*path, name), placeholder)
+        return True
+
+    def _remove(self, path: FieldPath) -> bool:
         if not path:
             return False
-        self._removed.add(self._original_path(path))
+        self.removed.add(_original_path(path, self.removed))
         self.document = _without(self.document, path)
         return True
 
-    def _written_name(self, path: _Path, name: str) -> str:
+    def _written_name(self, path: FieldPath, name: str) -> str:
         """Return the name of a field as it is written: messages have no backticks."""
-        holder = self.document
-        for step in path:
-            holder = holder[step]
-        return next((str(key) for key in holder if str(key).replace("`", "") == name), name)
+        holder = _value_at(self.document, path)
+        names = map(str, holder) if isinstance(holder, Mapping) else ()
+        return next((each for each in names if each.replace("`", "") == name), name)
 
     def _is_other_kind(self) -> bool:
         """Return whether no field of the document is known, so that it is of another kind."""
         known = frozenset(_allowed_names(self._type, self.document, ()))
-        return not self._removed and known.isdisjoint(self.document)
+        return not self.removed and known.isdisjoint(self.document)
 
-    def _original_path(self, path: _Path) -> _Path:
-        """Return a path as it was before elements of lists were removed."""
-        found: _Path = ()
-        for step in path:
-            if isinstance(step, int):
-                for removed in sorted(self._removed_from(found)):
-                    step += removed <= step
-            found = (*found, step)
-        return found
-
-    def _removed_from(self, path: _Path) -> list[int]:
-        here = len(path)
-        steps = (
-            each[here] for each in self._removed if len(each) == here + 1 and each[:here] == path
-        )
-        return [step for step in steps if isinstance(step, int)]
-
-    def _allowed_text(self, path: _Path, written: str) -> str:
+    def _allowed_text(self, path: FieldPath, written: str) -> str:
         """Return the allowed names at a path for an error message, "" if there are none.
 
         Return only the name that is similar to the one that is written, if there is one.
@@ -200,22 +173,46 @@ class _StrictDecoder:
         return f"; expected one of {', '.join(names)}" if names else ""
 
 
-def _parse_path(text: str) -> _Path:
-    found: list[str | int] = []
-    for step in _STEP.finditer(text):
-        if step[0] == "[...]":  # msgspec does not name the key of a mapping
-            break
-        index = parse_integer(step[2] or "")
-        found.append(step[1] if index is None else index)
-    return tuple(found)
+def _original_path(path: FieldPath, removed: Collection[FieldPath]) -> FieldPath:
+    """Return a path as it was before elements of lists were removed."""
+    found: FieldPath = ()
+    for step in path:
+        if isinstance(step, int):
+            for index in sorted(_removed_elements(found, removed)):
+                step += index <= step
+        found = (*found, step)
+    return found
 
 
-def _format_path(path: _Path) -> str:
-    parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return "".join(parts).removeprefix(".")
+def _removed_elements(path: FieldPath, removed: Iterable[FieldPath]) -> Iterator[int]:
+    here = len(path)
+    for each in removed:
+        if len(each) == here + 1 and each[:here] == path and isinstance(each[here], int):
+            yield int(each[here])
 
 
-def _without(value: Any, path: _Path) -> object:
+def _placeholder(holder: inspect.Type | None, name: str) -> object:
+    """Return a value that a missing field may have, None if any may have errors of its own."""
+    fields = holder.fields if isinstance(holder, inspect.StructType) else ()
+    match next((each.type for each in fields if each.encode_name == name), None):
+        case inspect.StructType(tag=None):
+            return {}
+        case inspect.LiteralType(values=values):
+            return values[0]
+        case inspect.StrType():
+            return ""
+    return None
+
+
+def _with_field(value: Any, path: FieldPath, field: object) -> object:
+    step, *rest = path
+    inner = _with_field(value[step], tuple(rest), field) if rest else field
+    if isinstance(value, Sequence) and isinstance(step, int):
+        return [*value[:step], inner, *value[step + 1 :]]
+    return {**value, step: inner}
+
+
+def _without(value: Any, path: FieldPath) -> object:
     step, *rest = path
     if isinstance(value, Sequence) and isinstance(step, int):
         kept = [_without(value[step], tuple(rest))] if rest else []
@@ -224,14 +221,12 @@ def _without(value: Any, path: _Path) -> object:
     return {**others, step: _without(value[step], tuple(rest))} if rest else others
 
 
-def _allowed_names(kind: inspect.Type, value: Any, path: _Path) -> Sequence[str]:
+def _allowed_names(kind: inspect.Type, value: Any, path: FieldPath) -> Sequence[str]:
     """Return the names allowed at a path: the fields of a struct, the values of an enumeration."""
-    kind = _unwrapped_type(kind, value, path)
-    if path:
-        return _allowed_names_inside(kind, value, path[0], path[1:])
-    match kind:
+    match _type_at(kind, value, path):
         case inspect.StructType(fields=fields):
-            return [each.encode_name for each in fields] if isinstance(value, Mapping) else ()
+            found = _value_at(value, path)
+            return [each.encode_name for each in fields] if isinstance(found, Mapping) else ()
         case inspect.EnumType(cls=cls):
             return [str(each.value) for each in cls]
         case inspect.LiteralType(values=values):
@@ -241,24 +236,34 @@ def _allowed_names(kind: inspect.Type, value: Any, path: _Path) -> Sequence[str]
     return ()
 
 
-def _allowed_names_inside(
-    kind: inspect.Type, value: Any, step: str | int, rest: _Path
-) -> Sequence[str]:
+def _type_at(kind: inspect.Type, value: Any, path: FieldPath) -> inspect.Type | None:
+    """Return the type of a field, also of one that is missing in ``value``."""
+    kind = _unwrapped_type(kind, value)
+    if not path:
+        return kind
+    step, *rest = path
     match kind:
         case inspect.StructType(fields=fields):
             field = next((each for each in fields if each.encode_name == step), None)
-            return () if field is None else _allowed_names(field.type, value[step], rest)
+            return None if field is None else _type_at(field.type, value.get(step), tuple(rest))
         case inspect.UnionType(types=types):  # an unknown tag
-            return [str(each.tag) for each in types if isinstance(each, inspect.StructType)]
+            structs = (each for each in types if isinstance(each, inspect.StructType))
+            return inspect.LiteralType(tuple(str(each.tag) for each in structs))
         case inspect.VarTupleType(item_type=item):
-            return _allowed_names(item, value[step], rest)
-    return ()
+            return _type_at(item, value[step], tuple(rest))
+    return None
 
 
-def _unwrapped_type(kind: inspect.Type, value: Any, path: _Path) -> inspect.Type:
+def _value_at(value: Any, path: FieldPath) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _unwrapped_type(kind: inspect.Type, value: Any) -> inspect.Type:
     """Return a type without its bounds, and of a union the member that applies."""
     if isinstance(kind, inspect.Metadata):
-        return _unwrapped_type(kind.type, value, path)
+        return _unwrapped_type(kind.type, value)
     if not isinstance(kind, inspect.UnionType):
         return kind
     members = [each for each in kind.types if not isinstance(each, inspect.NoneType)]

@@ -14,7 +14,8 @@ import structlog
 from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.readiness import ReadinessLog
 from extender.cluster.scheduler_cache import SchedulerCache
-from extender.config.component_config import Config, filters_from_config, find_policy
+from extender.config.component_config import Config, filters_from_config
+from extender.config.preemption_policy import find_policy
 from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.rest.client import Client
@@ -72,12 +73,14 @@ def serving_rules(config: Config) -> SchedulerRules:
     """
     assumed = assumed_gates(config.upstream, config.feature_gates)
     settings = config.feature_gates | {gate.value: True for gate in assumed}
+    policy = find_policy(config.policy)
     return SchedulerRules(
         release(config.upstream, settings),
         filters_from_config(config),
-        find_policy(config.policy),
+        policy.default,
         frozenset(config.scheduler_names),
         assumed,
+        policy.rules,
     )
 
 

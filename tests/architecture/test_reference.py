@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,9 @@ import pytest
 from docs.hooks import GENERATED, ROOT
 from docs.reference import commands, configuration, events, metrics
 from docs.reference.tables import table
-from extender.config.component_config import Config, PolicyFile
+from extender.config.component_config import Config
+from extender.config.policy_file import PolicyFile
+from extender.config.preemption_policy import find_policy
 from extender.observability.metrics import Metrics
 
 # By their functions, the position of the reason of an Event in a call.
@@ -56,13 +59,20 @@ def test_every_key_of_the_configuration_is_there(kind: type[msgspec.Struct]) -> 
     assert {*names(kind)} - words == set()
 
 
-@pytest.mark.parametrize("kind", [Config, PolicyFile])
-def test_every_key_has_a_meaning(kind: type[msgspec.Struct]) -> None:
+def test_every_key_has_a_meaning() -> None:
     known = configuration.meanings()
     without = [
-        key.path for key in configuration.keys(kind) if not configuration.meaning(key.path, known)
+        key.path for key in configuration.keys(Config) if not configuration.meaning(key.path, known)
     ]
     assert without == []
+
+
+def test_the_policy_file_that_is_shown_is_valid(tmp_path: Path) -> None:
+    shown = documented("configuration").partition("```yaml\n")[2].partition("```")[0]
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"{shown}- name: others\n")
+    policy = find_policy(str(path))
+    assert [rule.name for rule in policy.rules] == ["interactive"]
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,11 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from extender.config.component_config import Config, PolicyFile
+from extender.config.component_config import Config
+from extender.config.policy_file import PolicyFile
 from policies.kubernetes.releases import RELEASES
-from policies.kubernetes.selectors import LABEL_OPERATORS, NODE_OPERATORS
-from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, POLICIES
+from policies.kubernetes.selectors import NODE_OPERATORS
+from policies.preemption.policy import POLICIES
 from tests.builders import Document
 from tests.e2e.clients import programs
 
@@ -53,9 +54,6 @@ _NAMES: Final[Sequence[tuple[str, str, Document]]] = (
     ("Config", "upstream", {"pattern": rf"^v?({_RELEASES})(\..*)?$"}),
     ("Config", "policy", {"pattern": rf"^(/.*|{_POLICIES})$"}),
     ("_NodeSelectorRequirement", "operator", {"enum": list(NODE_OPERATORS)}),
-    ("_LabelSelectorRequirement", "operator", {"enum": list(LABEL_OPERATORS)}),
-    ("PolicyFile", "victims", {"items": {"enum": list(POD_CRITERIA)}}),
-    ("PolicyFile", "candidates", {"items": {"enum": list(CANDIDATE_CRITERIA)}}),
 )
 _COMPONENTS: Final[Mapping[str, tuple[Document, Sequence[str]]]] = {
     "cert-manager": (ISSUER, ("Certificate",)),

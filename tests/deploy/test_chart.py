@@ -36,7 +36,17 @@ EVERYTHING: Final[Document] = {
         "upstream": "1.34",
         "shutdownDelaySeconds": 7.5,
     },
-    "policy": {"name": "mine", "protect": [{"name": "system", "namespaces": ["kube-system"]}]},
+    "policy": {
+        "apiVersion": "reprieve.dev/v1alpha1",
+        "kind": "PreemptionPolicy",
+        "metadata": {"name": "mine"},
+        "rules": [
+            {
+                "name": "all",
+                "guards": {"protect": [{"name": "system", "namespaces": ["kube-system"]}]},
+            }
+        ],
+    },
     "service": {"clusterIP": "10.96.0.77", "sessionAffinity": "ClientIP", "annotations": ANY},
     "serviceAccount": {"annotations": ANY},
     "priorityQuota": {"create": True},
@@ -123,7 +133,7 @@ def by_name(documents: list[Document]) -> dict[tuple[str, str], Document]:
 
 def test_the_checksum_follows_the_configuration_and_the_policy() -> None:
     search: Document = {"config": {"search": "offered"}}
-    values: list[Document] = [{}, search, {"policy": {"name": "mine"}}, ISSUER]
+    values: list[Document] = [{}, search, policy_with(), ISSUER]
     templates = [only("Deployment", rendered(each))["spec"]["template"] for each in values]
     checksums = {each["metadata"]["annotations"]["checksum/config"] for each in templates}
     assert len(checksums) == 3  # pods do not depend on the issuer of certificates
@@ -260,9 +270,14 @@ def test_the_client_ca_is_ignored_unless_clients_are_verified() -> None:
     assert rendered({"tls": {"clients": {"ca": {"key": "other"}}}}) == rendered()
 
 
+def policy_with(**fields: Any) -> Document:
+    """Return values with a policy of one rule."""
+    return {"policy": {**EVERYTHING["policy"], "rules": [{"name": "all", **fields}]}}
+
+
 def guarded(**guard: Any) -> Document:
-    """Return a policy with one guard."""
-    return {"name": "mine", "protect": [{"name": "some", **guard}]}
+    """Return values with a policy that protects some pods."""
+    return policy_with(guards={"protect": [{"name": "some", **guard}]})
 
 
 def chosen(**expression: str) -> Document:
@@ -297,14 +312,16 @@ def test_our_part_of_the_schema_allows_no_unknown_keys() -> None:
         ({"config": {"upstream": "1.29"}}, "config.upstream"),
         ({"config": {"upstream": {"release": "1.37"}}}, "config.upstream"),
         ({"config": {"policy": "kube-schedular"}}, "config.policy"),
-        ({"policy": {"protect": []}}, "name is required"),
-        ({"policy": {"name": "mine", "protct": []}}, "protct"),
-        ({"policy": {"name": "mine", "victims": ["lowest priority"]}}, "policy.victims.0"),
-        ({"policy": {"name": "mine", "candidates": ["fewest"]}}, "policy.candidates.0"),
-        ({"policy": guarded(namespace=["kube-system"])}, "namespace is not allowed"),
-        ({"policy": guarded(selector={"matchLabel": {"a": "b"}})}, "matchLabel"),
-        ({"policy": guarded(selector=chosen(operator="Is"))}, "matchExpressions.0.operator"),
-        ({"policy": guarded(selector=chosen(value="b"))}, "value is not allowed"),
+        ({"policy": {"name": "mine", "protect": []}}, "rules is required"),
+        (policy_with(guard={}), "guard is not allowed"),
+        (policy_with(victims=["lowest priority"]), "policy.rules.0.victims.0"),
+        (policy_with(candidates=["fewest"]), "policy.rules.0.candidates.0"),
+        (policy_with(guards={"maxVictims": 0}), "policy.rules.0.guards.maxVictims"),
+        (policy_with(guards={"preemptionDelay": "soon"}), "policy.rules.0.guards.preemptionDelay"),
+        (guarded(namespace=["kube-system"]), "namespace is not allowed"),
+        (guarded(labels={"matchLabel": {"a": "b"}}), "matchLabel"),
+        (guarded(labels=chosen(operator="Is")), "matchExpressions.0.operator"),
+        (guarded(labels=chosen(value="b")), "value is not allowed"),
         ({"image": {"digest": "latest"}}, "image.digest"),
         ({"image": {"digest": f"sha256:{'0' * 63}"}}, "image.digest"),
         ({"tls": {"clients": {"ca": {"secretName": "a"}}}}, "tls.clients.ca.secretName"),

@@ -6,6 +6,8 @@ is then used as far as possible without a socket.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.cli.config_validation import load_serving_config
-from extender.config.component_config import Config, filters_from_config, find_policy
+from extender.config.component_config import Config, filters_from_config
+from extender.config.preemption_policy import find_policy
 from extender.config.strict_decoding import ConfigError
 from extender.observability.decision_history import DecisionHistory
 from extender.secure_serving.connection_limits import ConnectionRegistry
@@ -30,6 +33,7 @@ from tests.builders import pod
 from tests.extender.conftest import HandClock, live_cluster
 from tests.faults.table import ANY_CONFIGURATION
 from tests.faults.test_bodies import STRANGE, often, places, put
+from tests.fuzz.sample_files import POLICY
 
 GOOD: Final[dict[str, Any]] = {
     "host": "127.0.0.1",
@@ -62,21 +66,6 @@ GOOD: Final[dict[str, Any]] = {
     "decisionsKept": 256,
     "events": False,
 }
-POLICY: Final[dict[str, Any]] = {
-    "name": "mine",
-    "victims": ["highest priority", "earliest start"],
-    "candidates": ["fewest victims", "fewest PDB violations"],
-    "protect": [
-        {"name": "system", "namespaces": ["kube-system"]},
-        {
-            "name": "databases",
-            "selector": {
-                "matchLabels": {"role": "db"},
-                "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a"]}],
-            },
-        },
-    ],
-}
 OTHERS: Final = STRANGE | st.sampled_from(
     [float("nan"), float("inf"), float("-inf"), 10**400, "1.99", "/nowhere", "::"]
 )
@@ -93,7 +82,7 @@ SCRAPS: Final = [
 
 
 @st.composite
-def files(draw: st.DrawFn, good: dict[str, Any]) -> bytes:
+def files(draw: st.DrawFn, good: Mapping[str, Any]) -> bytes:
     """Return a valid file spoiled in a few ways."""
     document: Any = good
     for _ in range(draw(st.integers(0, 3))):
@@ -135,7 +124,9 @@ def put_to_use(config: Config) -> None:
         live_cluster(),
         ReferenceEngine(
             SchedulerRules(
-                release(config.upstream), filters_from_config(config), find_policy(config.policy)
+                release(config.upstream),
+                filters_from_config(config),
+                find_policy(config.policy).default,
             )
         ),
         HandClock(),
@@ -167,7 +158,7 @@ def test_extremes_are_errors(tmp_path: Path, extreme: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as raised:
         load_serving_config(path, {}, HandClock())
     first, *_ = lines(raised.value, path)
-    assert first.startswith(f"{path}: {next(iter(extreme))}")
+    assert re.match(rf"{re.escape(str(path))}:\d+: {next(iter(extreme))}", first)
 
 
 @often(ANY_CONFIGURATION)
@@ -183,5 +174,7 @@ def test_any_policy_is_used_or_its_errors_are_reported(
         lines(error, path)
         return
     web = pod("web")
-    assert policy.protection_of(web, 0) in (None, *policy.victim_guards)
-    assert policy.victims.sort([web]) == [web]
+    for each in (policy.default, *(rule.policy for rule in policy.rules)):
+        assert each.protection_of(web, 0) in (None, *each.victim_guards)
+        assert each.victims.sort([web]) == [web]
+    assert {rule.applies_to(web) for rule in policy.rules} <= {True, False}

@@ -47,15 +47,39 @@ CONFIGURATION: Final[Mapping[str, Any]] = {
     "featureGates": {"DynamicResourceAllocation": True},
 }
 POLICY: Final[Mapping[str, Any]] = {
-    "name": "mine",
-    "victims": ["highest priority", "earliest start"],
-    "candidates": ["fewest PDB violations", "fewest victims"],
-    "protect": [
+    "apiVersion": "reprieve.dev/v1alpha1",
+    "kind": "PreemptionPolicy",
+    "metadata": {"name": "mine"},
+    "rules": [
         {
-            "name": "db",
-            "namespaces": ["kube-system"],
-            "selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]},
-        }
+            "name": "interactive",
+            "preemptors": {"namespaces": ["team-a"], "owners": ["Deployment", "Job"]},
+            "guards": {
+                "pdb": "strict",
+                "protect": [
+                    {
+                        "name": "db",
+                        "priorityClasses": ["high"],
+                        "labels": {
+                            "matchLabels": {"role": "db"},
+                            "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+                        },
+                    }
+                ],
+                "minRuntime": [{"for": "30m", "owners": ["Job"]}],
+                "priorityGap": 100,
+                "maxVictims": 5,
+                "maxLostWork": {"amount": 1.5, "per": "hours"},
+                "preemptionDelay": "30s",
+            },
+            "lostWork": {
+                "weights": {"nvidia.com/gpu": 1, "cpu": 0.1},
+                "checkpoint": "example.com/checkpoint-time",
+            },
+            "victims": ["highest priority", "earliest start"],
+            "candidates": ["fewest PDB violations", "least lost work", "lowest deletion cost"],
+        },
+        {"name": "others", "candidates": ["fewest victims"]},
     ],
 }
 PLAN: Final[Mapping[str, Any]] = {

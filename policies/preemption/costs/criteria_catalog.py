@@ -14,7 +14,7 @@ LEAST_LOST_WORK: Final = "least lost work"
 
 
 def cost_criteria(lost: PodCost) -> Mapping[str, CostCriterion | GroupCriterion]:
-    """Return the criteria of a policy by name; ``lost`` is the lost work as the policy weighs it."""
+    """Return the criteria of a policy by name; ``lost`` is lost work by its weights."""
     criteria = (
         CostCriterion(LEAST_LOST_WORK, lost),
         CostCriterion("least lost work of gangs", lost, GANGS),

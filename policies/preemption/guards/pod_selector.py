@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from policies.kubernetes.selectors import LabelSelector
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.costs.groupings import workload_of
+
+ALL_LABELS: Final = LabelSelector()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class PodSelector:
     """
 
     namespaces: frozenset[str] = frozenset()
-    labels: LabelSelector = LabelSelector()
+    labels: LabelSelector = ALL_LABELS
     priority_classes: frozenset[str] = frozenset()
     owners: frozenset[str] = frozenset()
 

@@ -1,0 +1,184 @@
+"""The policy file: which pods may be preempted, for whom, and which node is chosen.
+
+A policy has rules. The first rule whose preemptors match a pod applies to it; the last rule has no
+preemptors and applies to all others. A file with all fields; only names are required, and what a
+comment calls a default applies to a rule without the field::
+
+    apiVersion: reprieve.dev/v1alpha1
+    kind: PreemptionPolicy
+    metadata:
+      name: spare-long-jobs
+    rules:                    # the first rule whose preemptors match applies
+    - name: interactive       # in logs and explanations
+      preemptors:             # the pods that the rule applies to; the last rule has none
+        namespaces: [team-a]  # a selector matches a pod that all of its fields match
+        labels: {matchLabels: {app: web}}       # as in Kubernetes
+        priorityClasses: [interactive]          # by the names of the classes
+        owners: [Deployment, Job]               # by the kinds of the workloads; Pod: no controller
+      guards:                 # what the rule forbids
+        pdb: prefer           # strict: no victim that a disruption budget does not allow to go;
+                              # prefer: as kube-scheduler, which may violate budgets
+        protect:              # pods that are never victims, by at least one selector
+        - name: databases
+          labels: {matchExpressions: [{key: role, operator: In, values: [db, cache]}]}
+        minRuntime:           # pods that are no victims until they have run for some time
+        - for: 30m            # in Go's notation; by default for all pods
+          owners: [Job]
+        priorityGap: 1        # a victim's priority is lower by at least this; default 1
+        maxVictims: 5         # the most victims on a node; by default any number
+        maxLostWork:          # the most lost work of all victims together; by default any amount
+          amount: 10          # in weighted units times the unit of time
+          per: hours          # hours, minutes or seconds
+        preemptionDelay: 0s   # a pod waits so long before it preempts; default 0s
+      lostWork:               # the work that is lost with a victim: weighted requests times time
+        weights:              # by resource: per core, GiB, or unit of an extended resource;
+          nvidia.com/gpu: 1   # by default, a core counts as a fiftieth of a GPU, which is about
+          cpu: 0.02           # the ratio of their prices
+        checkpoint: ""        # an annotation with the time of the last checkpoint, in RFC 3339
+      victims: [highest priority, earliest start]     # which pods are reprieved first
+      candidates: [least lost work, fewest victims]   # which node is chosen
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from policies.kubernetes.selectors import LABEL_OPERATORS
+from policies.preemption.costs.criteria_catalog import COST_CRITERIA
+from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA
+
+API_VERSION: Final = "reprieve.dev/v1alpha1"
+KIND: Final = "PreemptionPolicy"
+VICTIM_CRITERIA: Final = tuple(POD_CRITERIA)
+ALL_CANDIDATE_CRITERIA: Final = (*CANDIDATE_CRITERIA, *COST_CRITERIA)
+DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"nvidia.com/gpu": 1.0, "cpu": 0.02}
+MAX_WEIGHT: Final = 1_000_000
+_MAX_AMOUNT: Final = 1_000_000_000
+
+
+def _one_of(names: tuple[str, ...]) -> msgspec.Meta:
+    """Return the part of the schema for names that are validated with better messages."""
+    return msgspec.Meta(extra_json_schema={"enum": list(names)})
+
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Names: TypeAlias = Annotated[tuple[_Name, ...], msgspec.Meta(min_length=1)]
+_Duration: TypeAlias = Annotated[
+    str, msgspec.Meta(extra_json_schema={"pattern": r"^\+?(0|([0-9.]+(ns|us|µs|μs|ms|s|m|h))+)$"})
+]
+_VictimCriterion: TypeAlias = Annotated[str, _one_of(VICTIM_CRITERIA)]
+_CandidateCriterion: TypeAlias = Annotated[str, _one_of(ALL_CANDIDATE_CRITERIA)]
+
+
+T = TypeVar("T")
+
+
+def given(value: T | UnsetType, default: T) -> T:
+    """Return a value, or the default of an absent one."""
+    return default if value is UNSET else value
+
+
+def thousandths(number: float) -> Decimal:
+    """Return 1000 times a number as it is written."""
+    return Decimal(repr(number)) * 1000
+
+
+class _Section(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """A section without unknown fields: a misspelt one would change decisions."""
+
+
+class LabelSelectorRequirement(_Section, frozen=True):
+    """One expression of a label selector."""
+
+    key: str
+    operator: Annotated[str, _one_of(LABEL_OPERATORS)]
+    values: tuple[str, ...] | UnsetType = UNSET
+
+
+class LabelSelectorFields(_Section, frozen=True):
+    """A label selector."""
+
+    match_labels: dict[str, str] | UnsetType = UNSET
+    match_expressions: tuple[LabelSelectorRequirement, ...] | UnsetType = UNSET
+
+
+class PodSelectorFields(_Section, frozen=True):
+    """A selector of the pods that match all of its fields; an absent one matches every pod."""
+
+    namespaces: _Names | UnsetType = UNSET
+    labels: LabelSelectorFields | UnsetType = UNSET
+    priority_classes: _Names | UnsetType = UNSET
+    owners: _Names | UnsetType = UNSET
+
+
+class ProtectedPods(PodSelectorFields, frozen=True, kw_only=True):
+    """Pods that are never victims."""
+
+    name: str
+
+
+class MinRuntime(PodSelectorFields, frozen=True, kw_only=True):
+    """Pods that are no victims before they have run for some time."""
+
+    duration: _Duration = msgspec.field(name="for")
+
+
+class MaxLostWork(_Section, frozen=True):
+    """The most lost work of the victims on a node, in weighted units times a unit of time."""
+
+    amount: Annotated[float, msgspec.Meta(gt=0, le=_MAX_AMOUNT)]
+    per: Literal["hours", "minutes", "seconds"]
+
+
+class Guards(_Section, frozen=True):
+    """What a rule forbids."""
+
+    pdb: Literal["strict", "prefer"] = "prefer"
+    protect: tuple[ProtectedPods, ...] = ()
+    min_runtime: tuple[MinRuntime, ...] = ()
+    priority_gap: Annotated[int, msgspec.Meta(ge=1, le=2**31)] = 1
+    max_victims: Annotated[int, msgspec.Meta(ge=1, le=2**31)] | UnsetType = UNSET
+    max_lost_work: MaxLostWork | UnsetType = UNSET
+    preemption_delay: _Duration = "0s"
+
+
+class LostWork(_Section, frozen=True):
+    """How the work that is lost with a victim is measured."""
+
+    weights: Annotated[dict[str, float], msgspec.Meta(min_length=1)] = msgspec.field(
+        default_factory=lambda: dict(DEFAULT_WEIGHTS)
+    )
+    checkpoint: str = ""
+
+
+class PolicyRuleFields(_Section, frozen=True):
+    """A rule: the pods that it applies to, what it forbids, and what it prefers."""
+
+    name: str
+    preemptors: PodSelectorFields | UnsetType = UNSET
+    guards: Guards = Guards()
+    lost_work: LostWork = LostWork()
+    victims: Annotated[tuple[_VictimCriterion, ...], msgspec.Meta(min_length=1)] = VICTIM_CRITERIA
+    candidates: Annotated[tuple[_CandidateCriterion, ...], msgspec.Meta(min_length=1)] = tuple(
+        CANDIDATE_CRITERIA
+    )
+
+
+class PolicyMetadata(_Section, frozen=True):
+    """The name of a policy, in logs and explanations."""
+
+    name: str
+
+
+class PolicyFile(_Section, frozen=True):
+    """A preemption policy: rules, of which the first whose preemptors match applies."""
+
+    api_version: Literal["reprieve.dev/v1alpha1"]
+    kind: Literal["PreemptionPolicy"]
+    metadata: PolicyMetadata
+    rules: Annotated[tuple[PolicyRuleFields, ...], msgspec.Meta(min_length=1)]

@@ -1,0 +1,239 @@
+"""Policies by name or file: their rules as the engines apply them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from msgspec import UNSET
+
+from extender.config.config_file import decode_source, read_source
+from extender.config.policy_file import (
+    API_VERSION,
+    KIND,
+    Guards,
+    LostWork,
+    MaxLostWork,
+    PodSelectorFields,
+    PolicyFile,
+    PolicyMetadata,
+    PolicyRuleFields,
+    given,
+    thousandths,
+)
+from extender.config.policy_validation import policy_problems, requirements_of
+from extender.config.strict_decoding import ConfigError
+from extender.kube.decoders.object_meta import parse_time
+from policies.kubernetes.duration import parse_duration
+from policies.kubernetes.selectors import LabelSelector, Requirement
+from policies.preemption.costs.candidate_criteria import CandidateCriterion, CostCriterion
+from policies.preemption.costs.catalog import lost_work
+from policies.preemption.costs.criteria_catalog import LEAST_LOST_WORK, cost_criteria
+from policies.preemption.costs.pod_cost import PodCost
+from policies.preemption.guards.attempt_guard import AttemptGuard, preemption_delay
+from policies.preemption.guards.candidate_limit import CandidateLimit
+from policies.preemption.guards.pod_selector import ALL_LABELS, PodSelector
+from policies.preemption.guards.victim_guard import (
+    VictimGuard,
+    min_runtime,
+    protected_pods,
+    unreadable_cost,
+)
+from policies.preemption.policy import (
+    CANDIDATE_CRITERIA,
+    KUBE_SCHEDULER,
+    POD_CRITERIA,
+    Policy,
+    PolicyRule,
+    pod_order,
+)
+
+_SECONDS: Final = {"hours": 3600, "minutes": 60, "seconds": 1}
+_FORMER_FIELDS: Final = frozenset(("name", "victims", "candidates", "protect"))
+_DEFAULT_RULE: Final = "default"
+_UNFOLDED: Final = 2**31
+
+BUILT_IN: Final[Mapping[str, PolicyFile]] = {
+    KUBE_SCHEDULER.name: PolicyFile(
+        API_VERSION, KIND, PolicyMetadata(KUBE_SCHEDULER.name), (PolicyRuleFields(_DEFAULT_RULE),)
+    )
+}
+
+
+class InvalidPolicyError(ConfigError):
+    """A policy file can be read, and is invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionPolicy:
+    """A policy by its name: the rules of some preemptors in order, and that of all others."""
+
+    name: str
+    default: Policy
+    rules: tuple[PolicyRule, ...] = ()
+
+
+def find_policy(name_or_path: str) -> PreemptionPolicy:
+    """Return a built-in policy by its name, or a policy from a file. Raise ConfigError."""
+    if name_or_path == KUBE_SCHEDULER.name:
+        return PreemptionPolicy(name_or_path, KUBE_SCHEDULER)
+    return policy_of(load_policy_file(name_or_path))
+
+
+def load_policy_file(name_or_path: str) -> PolicyFile:
+    """Return a valid policy as a file has it.
+
+    Raise InvalidPolicyError with all errors, or another ConfigError if there is no such document.
+    """
+    if name_or_path in BUILT_IN:
+        return BUILT_IN[name_or_path]
+    path = Path(name_or_path)
+    if not _exists(path):
+        known = ", ".join(BUILT_IN)
+        raise ConfigError(f"policy {name_or_path!r}: no such file or built-in policy ({known})")
+    source = read_source(path, PolicyFile)
+    if _is_former_format(source.content):
+        raise InvalidPolicyError(
+            f"{path}:1: (the document): the format of policies has changed; expected "
+            f"{_in_this_format(source.content)}"
+        )
+    file = decode_source(path, source, PolicyFile)
+    errors = file.errors(policy_problems(file.result))
+    if file.result.value is None or errors:
+        raise InvalidPolicyError(*errors)
+    return file.result.value
+
+
+def policy_of(file: PolicyFile) -> PreemptionPolicy:
+    """Return the policy of a valid file."""
+    *others, last = file.rules
+    name = file.metadata.name
+    return PreemptionPolicy(
+        name,
+        _policy(name, last),
+        tuple(
+            PolicyRule(rule.name, _pod_selector(rule.preemptors).matches, _policy(name, rule))
+            for rule in others
+            if rule.preemptors is not UNSET
+        ),
+    )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # the name is not a valid path
+        return False
+
+
+def _policy(name: str, rule: PolicyRuleFields) -> Policy:
+    guards = rule.guards
+    costs = cost_criteria(_lost_work(rule.lost_work))
+    known: Mapping[str, CandidateCriterion] = {**CANDIDATE_CRITERIA, **costs}
+    candidates = tuple(known[each] for each in rule.candidates)
+    limits = tuple(_limits(guards, known))
+    delay_ns = parse_duration(guards.preemption_delay)
+    return Policy(
+        name=f"{name}/{rule.name}",
+        victims=pod_order(tuple(POD_CRITERIA[each] for each in rule.victims)),
+        candidates=candidates,
+        victim_guards=(
+            *_victim_guards(guards),
+            *_unreadable_costs((*candidates, *(each.criterion for each in limits))),
+        ),
+        candidate_limits=limits,
+        attempt_guards=_attempt_guards(delay_ns),
+        priority_gap=guards.priority_gap,
+        strict_budgets=guards.pdb == "strict",
+    )
+
+
+def _lost_work(fields: LostWork) -> PodCost:
+    weights = {name: int(thousandths(weight)) for name, weight in fields.weights.items()}
+    # An unreadable time is 0 to the decoder of objects, and unknown here.
+    return lost_work(weights, fields.checkpoint or None, lambda text: parse_time(text) or None)
+
+
+def _limits(guards: Guards, known: Mapping[str, CandidateCriterion]) -> Iterator[CandidateLimit]:
+    if guards.max_victims is not UNSET:
+        yield CandidateLimit("maxVictims", known["fewest victims"], guards.max_victims)
+    if guards.max_lost_work is not UNSET:
+        most = _most_lost_work(guards.max_lost_work)
+        yield CandidateLimit("maxLostWork", known[LEAST_LOST_WORK], most)
+
+
+def _most_lost_work(fields: MaxLostWork) -> int:
+    """Return a limit in thousandths of a weighted unit times seconds."""
+    return int(thousandths(fields.amount) * _SECONDS[fields.per])
+
+
+def _victim_guards(guards: Guards) -> Iterator[VictimGuard]:
+    for each in guards.protect:
+        yield protected_pods(each.name, _pod_selector(each).matches)
+    for young in guards.min_runtime:
+        least_ns = parse_duration(young.duration)
+        yield min_runtime("minRuntime", _pod_selector(young).matches, least_ns)
+
+
+def _unreadable_costs(criteria: Sequence[CandidateCriterion]) -> Iterator[VictimGuard]:
+    """Yield a guard for each cost that a pod's annotation may make unknown."""
+    costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
+    for cost in dict.fromkeys(costs):
+        if cost.annotations:
+            yield unreadable_cost(cost)
+
+
+def _attempt_guards(delay_ns: int) -> tuple[AttemptGuard, ...]:
+    return (preemption_delay(delay_ns),) if delay_ns else ()
+
+
+def _pod_selector(fields: PodSelectorFields) -> PodSelector:
+    return PodSelector(
+        frozenset(given(fields.namespaces, ())),
+        _label_selector(fields),
+        frozenset(given(fields.priority_classes, ())),
+        frozenset(given(fields.owners, ())),
+    )
+
+
+def _label_selector(fields: PodSelectorFields) -> LabelSelector:
+    if fields.labels is UNSET:
+        return ALL_LABELS
+    found = (each for _, each in requirements_of(fields.labels))
+    return LabelSelector(tuple(each for each in found if isinstance(each, Requirement)))
+
+
+def _is_former_format(content: object) -> bool:
+    """Return whether a document is a policy of the format without apiVersion and rules."""
+    if not isinstance(content, Mapping) or not content:
+        return False
+    return _FORMER_FIELDS.issuperset(content)
+
+
+def _in_this_format(former: Any) -> str:
+    """Return a policy of the former format in this one, in one line that a file may have."""
+    guards = {"guards": {"protect": _protect(former["protect"])}} if "protect" in former else {}
+    orders = {field: former[field] for field in ("victims", "candidates") if field in former}
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": former.get("name", "my-policy")},
+        "rules": [{"name": _DEFAULT_RULE, **guards, **orders}],
+    }
+    text = yaml.safe_dump(document, default_flow_style=True, sort_keys=False, width=_UNFOLDED)
+    return " ".join(text.split())
+
+
+def _protect(former: Any) -> object:
+    """Return the list of protected pods: the former ``selector`` selects by labels."""
+    if not isinstance(former, Sequence) or isinstance(former, str):
+        return former
+    return [
+        {"labels" if key == "selector" else key: value for key, value in each.items()}
+        if isinstance(each, Mapping)
+        else each
+        for each in former
+    ]
