@@ -58,7 +58,7 @@ VICTIM_CRITERIA: Final = tuple(POD_CRITERIA)
 ALL_CANDIDATE_CRITERIA: Final = (*CANDIDATE_CRITERIA, *COST_CRITERIA)
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"nvidia.com/gpu": 1.0, "cpu": 0.02}
 MAX_WEIGHT: Final = 1_000_000
-_MAX_AMOUNT: Final = 1_000_000_000
+_MAX_AMOUNT: Final = 1e9
 
 
 def _one_of(names: tuple[str, ...]) -> msgspec.Meta:
@@ -131,7 +131,7 @@ class MinRuntime(PodSelectorFields, frozen=True, kw_only=True):
 class MaxLostWork(_Section, frozen=True):
     """The most lost work of the victims on a node, in weighted units times a unit of time."""
 
-    amount: Annotated[float, msgspec.Meta(gt=0, le=_MAX_AMOUNT)]
+    amount: Annotated[float, msgspec.Meta(ge=0.001, le=_MAX_AMOUNT)]
     per: Literal["hours", "minutes", "seconds"]
 
 

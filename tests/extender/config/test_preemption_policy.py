@@ -383,7 +383,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             "13: rules[0].guards.minRuntime[3].for: Expected str, got int",
             "14: rules[0].guards.priorityGap: Expected int >= 1",
             "15: rules[0].guards.maxVictims: Expected int >= 1",
-            "16: rules[0].guards.maxLostWork.amount: Expected float > 0.0",
+            "16: rules[0].guards.maxLostWork.amount: Expected float >= 0.001",
             (
                 "16: rules[0].guards.maxLostWork.per: Invalid enum value 'days'; expected one of "
                 "hours, minutes, seconds"
