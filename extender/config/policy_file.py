@@ -1,4 +1,4 @@
-"""The policy file: which pods may be preempted, for whom, and which node is chosen.
+"""The policy file: which pods may preempt which others, and which node is chosen.
 
 A policy has rules. The first rule whose preemptors match a pod applies to it; the last rule has no
 preemptors and applies to all others. A file with all fields; only names are required, and what a

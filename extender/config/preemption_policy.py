@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import floor
 from pathlib import Path
 from typing import Any, Final
 
@@ -152,7 +153,7 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
 
 
 def _lost_work(fields: LostWork) -> PodCost:
-    weights = {name: int(thousandths(weight)) for name, weight in fields.weights.items()}
+    weights = {name: floor(thousandths(weight)) for name, weight in fields.weights.items()}
     # An unreadable time is 0 to the decoder of objects, and unknown here.
     return lost_work(weights, fields.checkpoint or None, lambda text: parse_time(text) or None)
 
@@ -167,7 +168,7 @@ def _limits(guards: Guards, known: Mapping[str, CandidateCriterion]) -> Iterator
 
 def _most_lost_work(fields: MaxLostWork) -> int:
     """Return a limit in thousandths of a weighted unit times seconds."""
-    return int(thousandths(fields.amount) * _SECONDS[fields.per])
+    return floor(thousandths(fields.amount) * _SECONDS[fields.per])
 
 
 def _victim_guards(guards: Guards) -> Iterator[VictimGuard]:

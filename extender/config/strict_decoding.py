@@ -185,10 +185,10 @@ def _original_path(path: FieldPath, removed: Collection[FieldPath]) -> FieldPath
 
 
 def _removed_elements(path: FieldPath, removed: Iterable[FieldPath]) -> Iterator[int]:
-    here = len(path)
     for each in removed:
-        if len(each) == here + 1 and each[:here] == path and isinstance(each[here], int):
-            yield int(each[here])
+        match each[len(path) :]:
+            case (int(index),) if each[: len(path)] == path:
+                yield index
 
 
 def _placeholder(holder: inspect.Type | None, name: str) -> object:

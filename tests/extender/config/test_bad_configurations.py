@@ -282,10 +282,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
 
 
 class Refused:
-    """Both commands with one configuration; each must exit with 2 and print the same.
-
-    Lines have F, P and D for the files.
-    """
+    """Both commands with one configuration; each must exit with 2 and print the same."""
 
     def __init__(
         self, folder: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
@@ -295,11 +292,11 @@ class Refused:
         self._capsys = capsys
 
     def lines(self, path: Path) -> list[str]:
-        """Return the lines, without the numbers of lines in files."""
+        """Return the lines with F, P and D for the files, without numbers of lines."""
         return [re.sub(r"\b([FP]):\d+:", r"\1:", line) for line in self.numbered_lines(path)]
 
     def numbered_lines(self, path: Path) -> list[str]:
-        """Return the lines."""
+        """Return the lines, with numbers of lines."""
         found = []
         for command in (("check-config",), ("serve", "--embedded", "demo", "--config")):
             assert self._run(*command, str(path)) == 2
