@@ -116,7 +116,11 @@ def policy_of(file: PolicyFile) -> PreemptionPolicy:
         name,
         _policy(name, last),
         tuple(
-            PolicyRule(rule.name, _pod_selector(rule.preemptors).matches, _policy(name, rule))
+            PolicyRule(
+                rule.name,
+                _pod_selector(rule.preemptors).matches,
+                _policy(f"{name}/{rule.name}", rule),
+            )
             for rule in others
             if rule.preemptors is not UNSET
         ),
@@ -138,7 +142,7 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
     limits = tuple(_limits(guards, known))
     delay_ns = parse_duration(guards.preemption_delay)
     return Policy(
-        name=f"{name}/{rule.name}",
+        name=name,
         victims=pod_order(tuple(POD_CRITERIA[each] for each in rule.victims)),
         candidates=candidates,
         victim_guards=(

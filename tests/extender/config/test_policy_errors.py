@@ -279,7 +279,7 @@ def test_a_policy_of_the_former_format_is_refused_with_what_to_write(
     refusal = f"{path}:1: (the document): the format of policies has changed; expected "
     assert error.startswith(refusal)
     policy = find_policy(written(tmp_path, error.removeprefix(refusal)))
-    assert (policy.name, policy.default.name) == ("own", "own/default")
+    assert (policy.name, policy.default.name) == ("own", "own")
     rules = yaml.safe_load(former).get("protect", [])
     assert [guard.name for guard in policy.default.victim_guards] == [
         each["name"] for each in rules

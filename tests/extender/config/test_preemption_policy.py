@@ -66,9 +66,7 @@ def test_the_built_in_policy_is_found_by_its_name() -> None:
 
 def test_the_built_in_policy_is_shown_as_a_file_would_have_it() -> None:
     built = policy_of(load_policy_file("kube-scheduler"))
-    assert replace(built.default, name="kube-scheduler") == replace(
-        KUBE_SCHEDULER, victims=built.default.victims
-    )
+    assert built.default == replace(KUBE_SCHEDULER, victims=built.default.victims)
     assert built.default.victims.criteria == KUBE_SCHEDULER.victims.criteria
 
 
@@ -147,7 +145,7 @@ rules:
     assert chosen(policy, moment, **preemptor) == node_name
     names = [rule.policy.name for rule in policy.rules]
     assert (policy.name, names) == ("own", ["own/team-a", "own/gold"])
-    assert policy.default.name == "own/others"
+    assert policy.default.name == "own"
 
 
 def test_a_file_in_json_is_a_policy(tmp_path: Path, moment: Snapshot) -> None:

@@ -51,11 +51,14 @@ POLICIES: Final = {
         victim_guards=(unreadable_cost(COST),),
     ),
 }
-SPARING: Final = """
-name: sparing
-protect:
-- {name: singles, selector: {matchLabels: {app: one}}}
+HEAD: Final = "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionPolicy\n"
+SPARING: Final = f"""{HEAD}
+metadata: {{name: sparing}}
+rules:
+- name: all
+  guards: {{protect: [{{name: singles, labels: {{matchLabels: {{app: one}}}}}}]}}
 """
+PLAIN: Final = f"{HEAD}metadata: {{name: plain}}\nrules: [{{name: all}}]\n"
 
 
 class ReloadClock(SystemClock):
@@ -242,7 +245,7 @@ async def test_nodes_that_a_limit_refuses_are_counted(serve: Serve) -> None:
 
 
 async def test_a_changed_file_is_used_from_the_next_call_on(serve: Serve) -> None:
-    async with serve("name: plain", serving_rules) as it:
+    async with serve(PLAIN, serving_rules) as it:
         assert await it.answer() == ["one"]
         assert await it.series("policy_info") == {'name="plain"': 1}
         it.file.write(SPARING)
@@ -259,10 +262,11 @@ async def test_a_changed_file_is_used_from_the_next_call_on(serve: Serve) -> Non
 
 
 FAULTY: Final = {
-    "a criterion": ("name: broken\ncandidates: [best]\n", "unknown criterion 'best'"),
-    "two fields": ("name: broken\nvictims: 5\nprotekt: []\n", "protekt"),
+    "a criterion": (f"{SPARING}  candidates: [best]\n", "unknown criterion 'best'"),
+    "two fields": (f"{SPARING}  victims: 5\nprotekt: []\n", "protekt"),
+    "the former format": ("name: sparing\n", "the format of policies has changed"),
     "no YAML": ("{", "expected"),
-    "empty": ("", "name"),
+    "empty": ("", "required field rules"),
 }
 
 
@@ -282,7 +286,7 @@ async def test_a_faulty_file_is_reported_and_the_last_policy_stays(
             f"[!] policy not reloaded; 'sparing' stays in use: {line['problem']}"
         ]
         assert await it.series("policy_reload_errors_total") == {"": 1}
-        await it.change("name: mended")
+        await it.change(PLAIN)
         assert (await it.answer(), await it.warnings()) == (["one"], [])
 
 
