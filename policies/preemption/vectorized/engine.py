@@ -10,7 +10,7 @@ altogether.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -75,20 +75,16 @@ class VectorizedEngine:
         self.rules: Final = rules
         self._columns = ClusterColumns(rules.policy, rules.release)
         self._followed = self._columns.snapshot
-        self._by_policy: dict[int, VectorizedEngine] = {}
+        # Each policy has columns of its own: it may order and protect other pods.
+        self._by_policy = {
+            id(rule.policy): VectorizedEngine(replace(rules, policy=rule.policy, policy_rules=()))
+            for rule in rules.policy_rules
+        }
 
     def for_preemptor(self, pod: Pod) -> VectorizedEngine:
-        """Return the engine that decides by the policy that applies to a preemptor.
-
-        Each policy has columns of its own, from its first use on.
-        """
-        rules = self.rules.for_preemptor(pod)
-        if rules.policy is self.rules.policy:
-            return self
-        engine = self._by_policy.get(id(rules.policy))
-        if engine is None:
-            engine = self._by_policy[id(rules.policy)] = VectorizedEngine(rules)
-        return engine
+        """Return the engine that decides by the policy that applies to a preemptor."""
+        policy = self.rules.for_preemptor(pod).policy
+        return self._by_policy.get(id(policy), self)
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Update the columns to ``snapshot``.
@@ -99,6 +95,8 @@ class VectorizedEngine:
         # A decision about other nodes has updated the columns to these.
         unchanged = self._columns.snapshot.nodes is previous.nodes
         self._columns.follow(snapshot, changed if unchanged else None)
+        for engine in self._by_policy.values():
+            engine.follow(snapshot, changed)
 
     def filter_nodes(
         self,
