@@ -71,8 +71,12 @@ _Names: TypeAlias = Annotated[tuple[_Name, ...], msgspec.Meta(min_length=1)]
 _Duration: TypeAlias = Annotated[
     str, msgspec.Meta(extra_json_schema={"pattern": r"^\+?(0|([0-9.]+(ns|us|µs|μs|ms|s|m|h))+)$"})
 ]
-_VictimCriterion: TypeAlias = Annotated[str, _one_of(VICTIM_CRITERIA)]
-_CandidateCriterion: TypeAlias = Annotated[str, _one_of(ALL_CANDIDATE_CRITERIA)]
+_VictimOrder: TypeAlias = Annotated[
+    tuple[Annotated[str, _one_of(VICTIM_CRITERIA)], ...], msgspec.Meta(min_length=1)
+]
+_CandidateOrder: TypeAlias = Annotated[
+    tuple[Annotated[str, _one_of(ALL_CANDIDATE_CRITERIA)], ...], msgspec.Meta(min_length=1)
+]
 
 
 T = TypeVar("T")
@@ -163,10 +167,8 @@ class PolicyRuleFields(_Section, frozen=True):
     preemptors: PodSelectorFields | UnsetType = UNSET
     guards: Guards = Guards()
     lost_work: LostWork = LostWork()
-    victims: Annotated[tuple[_VictimCriterion, ...], msgspec.Meta(min_length=1)] = VICTIM_CRITERIA
-    candidates: Annotated[tuple[_CandidateCriterion, ...], msgspec.Meta(min_length=1)] = tuple(
-        CANDIDATE_CRITERIA
-    )
+    victims: _VictimOrder = VICTIM_CRITERIA
+    candidates: _CandidateOrder = tuple(CANDIDATE_CRITERIA)
 
 
 class PolicyMetadata(_Section, frozen=True):

@@ -215,14 +215,14 @@ def _weight_problems(path: FieldPath, weights: Mapping[str, float]) -> Iterator[
 def _criteria_problems(
     path: FieldPath, names: Sequence[str], known: Collection[str]
 ) -> Iterator[_Found]:
+    seen: set[str] = set()
     for index, name in enumerate(names):
-        if name in known and name not in names[:index]:
-            continue
-        similar = similar_name(name, known)
-        if name in known:
-            problem = f"repeats {name!r}; expected each criterion only once"
+        similar = "" if name in known else similar_name(name, known)
+        if name in seen:
+            yield (*path, index), f"repeats {name!r}; expected each criterion only once"
         elif similar:
-            problem = f"unknown criterion {name!r}; did you mean {similar!r}?"
-        else:
-            problem = f"unknown criterion {name!r}; expected one of {', '.join(known)}"
-        yield (*path, index), problem
+            yield (*path, index), f"unknown criterion {name!r}; did you mean {similar!r}?"
+        elif name not in known:
+            expected = ", ".join(known)
+            yield (*path, index), f"unknown criterion {name!r}; expected one of {expected}"
+        seen.add(name)

@@ -53,6 +53,7 @@ from policies.preemption.policy import (
 )
 
 _SECONDS: Final = {"hours": 3600, "minutes": 60, "seconds": 1}
+_FIELDS: Final = frozenset(PolicyFile.__struct_encode_fields__)
 _FORMER_FIELDS: Final = frozenset(("name", "victims", "candidates", "protect"))
 _DEFAULT_RULE: Final = "default"
 _UNFOLDED: Final = 2**31
@@ -213,9 +214,9 @@ def _label_selector(fields: PodSelectorFields) -> LabelSelector:
 
 def _is_former_format(content: object) -> bool:
     """Return whether a document is a policy of the format without apiVersion and rules."""
-    if not isinstance(content, Mapping) or not content:
+    if not isinstance(content, Mapping) or not _FIELDS.isdisjoint(content):
         return False
-    return _FORMER_FIELDS.issuperset(content)
+    return not _FORMER_FIELDS.isdisjoint(content)
 
 
 def _in_this_format(former: Any) -> str:

@@ -25,6 +25,8 @@ T = TypeVar("T")
 _UNKNOWN = re.compile(r"Object contains unknown field (.*)")
 _MISSING = re.compile(r"Object missing required field (.*)")
 _LENGTH = re.compile(r"Expected (?:array|object) of length .*")
+MAX_ERRORS = 100
+"""No more errors are looked for then, since each takes another decoding of the document."""
 _ANY_KEY = "[...]"
 """What msgspec writes for any key of a mapping."""
 _PYTHON_TYPES: Mapping[type[inspect.Type], tuple[type, ...]] = {
@@ -79,6 +81,9 @@ def decode_strictly(document: object, kind: type[T]) -> StrictResult[T]:
             is_decoded = True
         except msgspec.ValidationError as error:
             is_decoded = not decoder.correct(str(error).replace("`", ""))
+        if len(decoder.errors) >= MAX_ERRORS:
+            decoder.errors.append(FieldProblem((), "(the document): there may be more errors"))
+            is_decoded = True
     return StrictResult(value, tuple(decoder.errors), frozenset(decoder.removed))
 
 

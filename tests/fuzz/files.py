@@ -58,6 +58,7 @@ _BOMB: Final = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
 COMMANDS: Final[Mapping[str, Sequence[str]]] = {
     "configuration": ("check-config", "f"),
     "policy": ("explain", "preempt", "--cluster", "c", "--pod", "p", "--policy", "f"),
+    "checked policy": ("policy", "check", "f"),
     "settings": ("explain", "filter", "--cluster", "c", "--pod", "p", "--config", "f"),
     "cluster": ("explain", "preempt", "--cluster", "f", "--pod", "p"),
     "pod": ("explain", "filter", "--cluster", "c", "--pod", "f"),
@@ -112,6 +113,7 @@ def _samples() -> Mapping[str, list[Any]]:
     return {
         "configuration": [CONFIGURATION],
         "policy": [POLICY],
+        "checked policy": [POLICY],
         "settings": [CONFIGURATION],
         "cluster": [{"kind": "List", "apiVersion": "v1", "items": scenario("demo")}],
         "pod": [pod_json("vip", cpu="4", priority=1000)],

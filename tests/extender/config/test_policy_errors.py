@@ -287,7 +287,8 @@ def test_a_policy_of_the_former_format_is_refused_with_what_to_write(
 
 
 @pytest.mark.parametrize(
-    "former", ["protect: 5", "protect: [a, {selector: 1}]\nname: [x]", "name:"]
+    "former",
+    ["protect: 5", "name: a\nprotekt: []", "protect: [a, {selector: 1}]\nname: [x]", "name:"],
 )
 def test_a_broken_policy_of_the_former_format_is_refused(tmp_path: Path, former: str) -> None:
     with pytest.raises(InvalidPolicyError, match="the format of policies has changed"):

@@ -14,7 +14,7 @@ from extender.config.component_config import (
     DegradedConfig,
     FallbackConfig,
 )
-from extender.config.strict_decoding import ConfigError, decode_strictly
+from extender.config.strict_decoding import MAX_ERRORS, ConfigError, decode_strictly
 from extender.protocol.verb_context import FallbackKind
 from tests.extender.conftest import HandClock
 
@@ -100,6 +100,13 @@ def test_a_value_that_is_no_object_is_rejected(document: object) -> None:
     result = decode_strictly(document, Config)
     assert result.value is None
     assert len(result.errors) == 1
+
+
+def test_the_number_of_errors_is_limited() -> None:
+    result = decode_strictly({"pathPrefixes": [5] * 100_000}, Config)
+    assert result.value is None
+    assert len(result.errors) == MAX_ERRORS + 1
+    assert result.errors[-1].text == "(the document): there may be more errors"
 
 
 def test_a_document_of_another_kind_has_one_error() -> None:
