@@ -36,11 +36,23 @@ _LEAST_SILENCE_SECONDS: Final = 75
 _PREFIX: Final = re.compile(r"/?[\w.~-]+(/[\w.~-]+)*/?", re.ASCII)
 
 
+class InvalidConfigError(ConfigError):
+    """A configuration file can be read, and is invalid."""
+
+
 def check_config(
     file: Annotated[Path, typer.Argument(metavar="F", help="A configuration file, as for serve.")],
 ) -> None:
-    """Validate a configuration file, and print all of its errors."""
-    config = load_serving_config(file, {}, SystemClock())
+    """Validate a configuration file, and print all of its errors.
+
+    Exit with 1 if it is invalid, and with 2 if it cannot be read.
+    """
+    try:
+        config = load_serving_config(file, {}, SystemClock())
+    except InvalidConfigError as error:
+        for line in error.errors:
+            log_line(line)
+        raise typer.Exit(1) from None
     log_gate_warnings(config)
     log_interval_warnings(config)
     print(f"{file}: valid")  # noqa: T201 - the answer
@@ -49,7 +61,8 @@ def check_config(
 def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: Clock) -> Config:
     """Return the configuration from ``path``, overridden by ``overrides``, the fields set by flags.
 
-    Raise ConfigError with all errors. Certificates are validated at the clock's time.
+    Raise InvalidConfigError with all errors, or another ConfigError if the file cannot be read.
+    Certificates are validated at the clock's time.
     """
     read = PartialConfig(Config()) if path is None else read_config(path)
     config = msgspec.structs.replace(read.value, **overrides)
@@ -62,7 +75,7 @@ def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: 
     if "tls" not in read.invalid_fields:
         errors = (*errors, *validate_insecure_serving(config, place))
     if errors:
-        raise ConfigError(*errors)
+        raise InvalidConfigError(*errors)
     return config
 
 

@@ -12,6 +12,7 @@ from tests.conformance.scheduling import (
     device_scenarios,
     extender_scenarios,
     group_scenarios,
+    policy_scenarios,
     preemption_scenarios,
     subset_scenarios,
     workload_scenarios,
@@ -86,5 +87,12 @@ async def test_scheduling_goes_on_after_a_crash(
 async def test_scheduling_with_the_extender_behind_feature_gates(
     scenario: SchedulingScenario, opening: Opening
 ) -> None:
+    async with environment(scheduler("1.37"), "1.37", scenario.setting, opening) as env:
+        await scenario.play(env)
+
+
+@pytest.mark.parametrize("opening", ["fakeapi"], indirect=True)
+@pytest.mark.parametrize("scenario", policy_scenarios.SCENARIOS, ids=lambda scenario: scenario.name)
+async def test_scheduling_by_a_policy(scenario: SchedulingScenario, opening: Opening) -> None:
     async with environment(scheduler("1.37"), "1.37", scenario.setting, opening) as env:
         await scenario.play(env)

@@ -281,6 +281,11 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
 """Content → its errors."""
 
 
+INVALID = {1, 2}
+"""The exit codes of a file that is invalid, and of one that cannot be read."""
+_CHECK, _SERVE = ("check-config",), ("serve", "--embedded", "demo", "--config")
+
+
 class Refused:
     """Both commands with one configuration; each must exit with 2 and print the same."""
 
@@ -298,8 +303,8 @@ class Refused:
     def numbered_lines(self, path: Path) -> list[str]:
         """Return the lines, with numbers of lines."""
         found = []
-        for command in (("check-config",), ("serve", "--embedded", "demo", "--config")):
-            assert self._run(*command, str(path)) == 2
+        for codes, command in ((INVALID, _CHECK), ({2}, _SERVE)):
+            assert self._run(*command, str(path)) in codes
             out, err = self._capsys.readouterr()
             assert out == ""
             found.append(self._short(err, path))

@@ -160,10 +160,11 @@ class TestExtra:
         assert await python(IMPORTED) == Done(0, "[]\n", "")
 
     @pytest.mark.parametrize(
-        "command", [["check-config"], ["serve", "--embedded", "demo", "--config"]]
+        ("command", "code"),
+        [(["check-config"], 1), (["serve", "--embedded", "demo", "--config"], 2)],
     )
     async def test_tracing_without_opentelemetry_is_reported(
-        self, tmp_path: Path, command: list[str]
+        self, tmp_path: Path, command: list[str], code: int
     ) -> None:
         path = tmp_path / "reprieve.yaml"
         path.write_text("tracing: {endpoint: http://127.0.0.1:4318/v1/traces}")
@@ -172,7 +173,7 @@ class TestExtra:
             "needs OpenTelemetry, which is not installed; expected pip install 'reprieve[otel]', "
             "or no tracing"
         )
-        assert done == Done(2, "", f"reprieve: {path}: tracing: {problem}\n")
+        assert done == Done(code, "", f"reprieve: {path}:1: tracing: {problem}\n")
 
     async def test_without_tracing_opentelemetry_is_not_needed(self, tmp_path: Path) -> None:
         path = tmp_path / "reprieve.yaml"

@@ -75,18 +75,21 @@ async def test_a_feature_gate_without_effect_is_reported(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [["check-config"], ["serve", "--embedded", "demo", "--config"]])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(["check-config"], 1), (["serve", "--embedded", "demo", "--config"], 2)],
+)
 async def test_all_errors_are_reported_in_a_line_each_and_nothing_starts(
-    tmp_path: Path, command: list[str]
+    tmp_path: Path, command: list[str], code: int
 ) -> None:
     path = tmp_path / "reprieve.yaml"
     path.write_text("port: many\nhost: 0.0.0.0\nlimits: {connections: 0}\n")
     done = await reprieve(*command, str(path))
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, done.out) == (code, "")
     assert [line.split(": ")[:3] for line in done.err.splitlines()] == [
-        ["reprieve", str(path), "port"],
-        ["reprieve", str(path), "limits.connections"],
-        ["reprieve", str(path), "host"],
+        ["reprieve", f"{path}:1", "port"],
+        ["reprieve", f"{path}:3", "limits.connections"],
+        ["reprieve", f"{path}:2", "host"],
     ]
 
 
