@@ -15,6 +15,7 @@ comment calls a default applies to a rule without the field::
         labels: {matchLabels: {app: web}}       # as in Kubernetes
         priorityClasses: [interactive]          # by the names of the classes
         owners: [Deployment, Job]               # by the kinds of the workloads; Pod: no controller
+        expression: pod.restarts < 3            # in CEL, about the pod; needs the extra cel
       guards:                 # what the rule forbids
         pdb: prefer           # strict: no victim that a disruption budget does not allow to go;
                               # prefer: as kube-scheduler, which may violate budgets
@@ -30,11 +31,25 @@ comment calls a default applies to a rule without the field::
           amount: 10          # in weighted units times the unit of time
           per: hours          # hours, minutes or seconds
         preemptionDelay: 0s   # a pod waits so long before it preempts; default 0s
+        cooldown:             # workloads rest; by default they do not
+          victims: 10m        # of a workload that was preempted no pod is a victim for so long
+          preemptors: 1m      # a workload that has preempted does not preempt for so long
+        limits:               # the most victims within any window of time
+        - victims: 5
+          per: 1h             # up to 24h
+          by: namespace       # cluster, namespace, owner or priorityClass of the victims
+        loopBreaker: 1h       # workloads that have preempted each other within this time, directly
+                              # or over others, do not so again; by default they may
+        minAvailable:         # ready pods of each workload that stay, without a disruption budget
+        - replicas: 1
+          owners: [Deployment]
       lostWork:               # the work that is lost with a victim: weighted requests times time
         weights:              # by resource: per core, GiB, or unit of an extended resource;
           nvidia.com/gpu: 1   # by default, a core counts as a fiftieth of a GPU, which is about
           cpu: 0.02           # the ratio of their prices
         checkpoint: ""        # an annotation with the time of the last checkpoint, in RFC 3339
+      cost:                   # what the criterion "lowest cost" adds up; by default it is 0
+        expression: int(pod.labels["weight"])   # an integer in CEL, for each pod
       victims: [highest priority, earliest start]     # which pods are reprieved first
       candidates: [least lost work, fewest victims]   # which node is chosen
 """
@@ -118,6 +133,7 @@ class PodSelectorFields(_Section, frozen=True):
     labels: LabelSelectorFields | UnsetType = UNSET
     priority_classes: _Names | UnsetType = UNSET
     owners: _Names | UnsetType = UNSET
+    expression: _Name | UnsetType = UNSET
 
 
 class ProtectedPods(PodSelectorFields, frozen=True, kw_only=True):
@@ -139,6 +155,27 @@ class MaxLostWork(_Section, frozen=True):
     per: Literal["hours", "minutes", "seconds"]
 
 
+class Cooldown(_Section, frozen=True):
+    """How long workloads rest after a preemption."""
+
+    victims: _Duration = "0s"
+    preemptors: _Duration = "0s"
+
+
+class WindowLimit(_Section, frozen=True):
+    """The most victims of each group within any window of time."""
+
+    victims: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    per: _Duration
+    by: Literal["cluster", "namespace", "owner", "priorityClass"] = "cluster"
+
+
+class MinAvailable(PodSelectorFields, frozen=True, kw_only=True):
+    """Workloads of which some ready pods stay."""
+
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
 class Guards(_Section, frozen=True):
     """What a rule forbids."""
 
@@ -149,6 +186,16 @@ class Guards(_Section, frozen=True):
     max_victims: Annotated[int, msgspec.Meta(ge=1, le=2**31)] | UnsetType = UNSET
     max_lost_work: MaxLostWork | UnsetType = UNSET
     preemption_delay: _Duration = "0s"
+    cooldown: Cooldown = Cooldown()
+    limits: tuple[WindowLimit, ...] = ()
+    loop_breaker: _Duration = "0s"
+    min_available: tuple[MinAvailable, ...] = ()
+
+
+class ExpressionCost(_Section, frozen=True):
+    """A cost of each pod, in CEL."""
+
+    expression: _Name
 
 
 class LostWork(_Section, frozen=True):
@@ -167,6 +214,7 @@ class PolicyRuleFields(_Section, frozen=True):
     preemptors: PodSelectorFields | UnsetType = UNSET
     guards: Guards = Guards()
     lost_work: LostWork = LostWork()
+    cost: ExpressionCost | UnsetType = UNSET
     victims: _VictimOrder = VICTIM_CRITERIA
     candidates: _CandidateOrder = tuple(CANDIDATE_CRITERIA)
 

@@ -8,6 +8,8 @@ from typing import Final
 
 from msgspec import UNSET
 
+from extender.cel.pod_expression import PodExpressionError, compile_pod_expression
+from extender.cluster.preemption_history import KEPT_NS
 from extender.config.policy_file import (
     ALL_CANDIDATE_CRITERIA,
     MAX_WEIGHT,
@@ -23,7 +25,7 @@ from extender.config.policy_file import (
 )
 from extender.config.source_document import FieldPath, FieldProblem, format_path
 from extender.config.strict_decoding import StrictResult
-from policies.kubernetes.duration import parse_duration
+from policies.kubernetes.duration import format_duration, parse_duration
 from policies.kubernetes.input_error import similar_name
 from policies.kubernetes.name_validation import (
     invalid_dns_label,
@@ -44,7 +46,7 @@ _KINDS: Final = (
 )
 """Kinds that a misspelt one is compared with; any other kind is valid, too."""
 _CORE_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
-_SELECTORS: Final = "namespaces, labels, priorityClasses or owners"
+_SELECTORS: Final = "namespaces, labels, priorityClasses, owners or expression"
 _EXPECTED_RESOURCES: Final = (
     "expected cpu, memory, ephemeral-storage, or an extended resource such as nvidia.com/gpu"
 )
@@ -131,6 +133,10 @@ class _PolicyValidation:
             yield from self._required_selector_problems((*path, "preemptors"), rule.preemptors)
         yield from self._guard_problems((*path, "guards"), rule.guards)
         yield from _lost_work_problems((*path, "lostWork"), rule.lost_work)
+        if rule.cost is not UNSET and self._is_decoded(*path, "cost", "expression"):
+            yield from _expression_problems(
+                (*path, "cost", "expression"), rule.cost.expression, int
+            )
         yield from _criteria_problems((*path, "victims"), rule.victims, VICTIM_CRITERIA)
         yield from _criteria_problems(
             (*path, "candidates"), rule.candidates, ALL_CANDIDATE_CRITERIA
@@ -147,13 +153,27 @@ class _PolicyValidation:
             if self._is_decoded(*inner, "for"):
                 yield from _duration_problems((*inner, "for"), young.duration, least_ns=1)
             yield from self._selector_problems(inner, young)
-        delay = guards.preemption_delay
-        yield from _duration_problems((*path, "preemptionDelay"), delay, least_ns=0)
+        for index, kept in enumerate(guards.min_available):
+            yield from self._selector_problems((*path, "minAvailable", index), kept)
+        for index, limit in enumerate(guards.limits):
+            if self._is_decoded(*path, "limits", index, "per"):
+                yield from _window_problems((*path, "limits", index, "per"), limit.per, least_ns=1)
+        yield from _duration_problems(
+            (*path, "preemptionDelay"), guards.preemption_delay, least_ns=0
+        )
+        cooldown = guards.cooldown
+        for inner, window in (
+            (("cooldown", "victims"), cooldown.victims),
+            (("cooldown", "preemptors"), cooldown.preemptors),
+            (("loopBreaker",), guards.loop_breaker),
+        ):
+            yield from _window_problems((*path, *inner), window, least_ns=0)
 
     def _required_selector_problems(
         self, path: FieldPath, pods: PodSelectorFields
     ) -> Iterator[_Found]:
-        fields = (pods.namespaces, pods.labels, pods.priority_classes, pods.owners)
+        selecting = (pods.namespaces, pods.labels, pods.priority_classes, pods.owners)
+        fields = (*selecting, pods.expression)
         if all(each is UNSET for each in fields) and self._is_decoded(*path):
             yield path, f"selects no pods; expected {_SELECTORS}"
         yield from self._selector_problems(path, pods)
@@ -165,6 +185,8 @@ class _PolicyValidation:
         for index, kind in enumerate(given(pods.owners, ())):
             if expected := _expected_kind(kind):
                 yield (*path, "owners", index), f"{kind!r}; {expected}"
+        if pods.expression is not UNSET and self._is_decoded(*path, "expression"):
+            yield from _expression_problems((*path, "expression"), pods.expression, bool)
         if pods.labels is UNSET:
             return
         found = list(requirements_of(pods.labels))
@@ -183,6 +205,22 @@ def _duration_problems(path: FieldPath, text: str, least_ns: int) -> Iterator[_F
     if found < least_ns:
         expected = "a duration above 0" if least_ns else "a duration"
         yield path, f"{text!r} is no such duration; expected {expected}, such as 90s, 30m"
+
+
+def _window_problems(path: FieldPath, text: str, least_ns: int) -> Iterator[_Found]:
+    """Yield the errors of a duration that recent preemptions are read for."""
+    found = list(_duration_problems(path, text, least_ns))
+    if not found and parse_duration(text) > KEPT_NS:
+        kept = format_duration(KEPT_NS)
+        found = [(path, f"{text!r} is longer than preemptions are kept; expected at most {kept}")]
+    yield from found
+
+
+def _expression_problems(path: FieldPath, source: str, result: type[int]) -> Iterator[_Found]:
+    try:
+        compile_pod_expression(source, result)
+    except PodExpressionError as error:
+        yield path, str(error)
 
 
 def _expected_kind(kind: str) -> str:

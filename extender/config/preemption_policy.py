@@ -18,29 +18,30 @@ from extender.config.policy_file import (
     Guards,
     LostWork,
     MaxLostWork,
-    PodSelectorFields,
     PolicyFile,
     PolicyMetadata,
     PolicyRuleFields,
-    given,
     thousandths,
 )
-from extender.config.policy_validation import policy_problems, requirements_of
+from extender.config.policy_guards import (
+    EXPRESSION_COST,
+    CompiledSelector,
+    allowance_guards,
+    attempt_guards,
+    compile_cost,
+    compile_selector,
+    victim_guards,
+)
+from extender.config.policy_validation import policy_problems
 from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.object_meta import parse_time
-from policies.kubernetes.duration import parse_duration
-from policies.kubernetes.selectors import LabelSelector, Requirement
 from policies.preemption.costs.candidate_criteria import CandidateCriterion, CostCriterion
 from policies.preemption.costs.catalog import lost_work
-from policies.preemption.costs.criteria_catalog import LEAST_LOST_WORK, cost_criteria
+from policies.preemption.costs.criteria_catalog import FREE, LEAST_LOST_WORK, cost_criteria
 from policies.preemption.costs.pod_cost import PodCost
-from policies.preemption.guards.attempt_guard import AttemptGuard, preemption_delay
 from policies.preemption.guards.candidate_limit import CandidateLimit
-from policies.preemption.guards.pod_selector import ALL_LABELS, PodSelector
 from policies.preemption.guards.victim_guard import (
     VictimGuard,
-    min_runtime,
-    protected_pods,
     unreadable_cost,
 )
 from policies.preemption.policy import (
@@ -117,15 +118,17 @@ def policy_of(file: PolicyFile) -> PreemptionPolicy:
         name,
         _policy(name, last),
         tuple(
-            PolicyRule(
-                rule.name,
-                _pod_selector(rule.preemptors).matches,
-                _policy(f"{name}/{rule.name}", rule),
+            _rule(
+                rule.name, compile_selector(rule.preemptors), _policy(f"{name}/{rule.name}", rule)
             )
             for rule in others
             if rule.preemptors is not UNSET
         ),
     )
+
+
+def _rule(name: str, preemptors: CompiledSelector, policy: Policy) -> PolicyRule:
+    return PolicyRule(name, preemptors.surely_matches, policy, preemptors.annotations)
 
 
 def _exists(path: Path) -> bool:
@@ -137,21 +140,22 @@ def _exists(path: Path) -> bool:
 
 def _policy(name: str, rule: PolicyRuleFields) -> Policy:
     guards = rule.guards
-    costs = cost_criteria(_lost_work(rule.lost_work))
+    own = FREE if rule.cost is UNSET else compile_cost(rule.cost.expression)
+    costs = cost_criteria(_lost_work(rule.lost_work), own)
     known: Mapping[str, CandidateCriterion] = {**CANDIDATE_CRITERIA, **costs}
     candidates = tuple(known[each] for each in rule.candidates)
     limits = tuple(_limits(guards, known))
-    delay_ns = parse_duration(guards.preemption_delay)
     return Policy(
         name=name,
         victims=pod_order(tuple(POD_CRITERIA[each] for each in rule.victims)),
         candidates=candidates,
         victim_guards=(
-            *_victim_guards(guards),
+            *victim_guards(guards),
             *_unreadable_costs((*candidates, *(each.criterion for each in limits))),
         ),
         candidate_limits=limits,
-        attempt_guards=_attempt_guards(delay_ns),
+        attempt_guards=tuple(attempt_guards(guards)),
+        allowance_guards=tuple(allowance_guards(guards)),
         priority_gap=guards.priority_gap,
         strict_budgets=guards.pdb == "strict",
     )
@@ -176,40 +180,12 @@ def _most_lost_work(fields: MaxLostWork) -> int:
     return floor(thousandths(fields.amount) * _SECONDS[fields.per])
 
 
-def _victim_guards(guards: Guards) -> Iterator[VictimGuard]:
-    for each in guards.protect:
-        yield protected_pods(each.name, _pod_selector(each).matches)
-    for young in guards.min_runtime:
-        least_ns = parse_duration(young.duration)
-        yield min_runtime("minRuntime", _pod_selector(young).matches, least_ns)
-
-
 def _unreadable_costs(criteria: Sequence[CandidateCriterion]) -> Iterator[VictimGuard]:
-    """Yield a guard for each cost that a pod's annotation may make unknown."""
+    """Yield a guard for each cost that may be unknown."""
     costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
     for cost in dict.fromkeys(costs):
-        if cost.annotations:
+        if cost.annotations or cost.name == EXPRESSION_COST:
             yield unreadable_cost(cost)
-
-
-def _attempt_guards(delay_ns: int) -> tuple[AttemptGuard, ...]:
-    return (preemption_delay(delay_ns),) if delay_ns else ()
-
-
-def _pod_selector(fields: PodSelectorFields) -> PodSelector:
-    return PodSelector(
-        frozenset(given(fields.namespaces, ())),
-        _label_selector(fields),
-        frozenset(given(fields.priority_classes, ())),
-        frozenset(given(fields.owners, ())),
-    )
-
-
-def _label_selector(fields: PodSelectorFields) -> LabelSelector:
-    if fields.labels is UNSET:
-        return ALL_LABELS
-    found = (each for _, each in requirements_of(fields.labels))
-    return LabelSelector(tuple(each for each in found if isinstance(each, Requirement)))
 
 
 def _is_former_format(content: object) -> bool:

@@ -169,6 +169,7 @@ class Policy:
         return frozenset[str]().union(
             *(cost.annotations for cost in self.costs),
             *(guard.annotations for guard in self.victim_guards),
+            *(guard.annotations for guard in self.allowance_guards),
         )
 
     @property
@@ -236,11 +237,12 @@ POLICIES: Mapping[str, Policy] = {KUBE_SCHEDULER.name: KUBE_SCHEDULER}
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """A policy, and the preemptors that it applies to."""
+    """A policy, and the preemptors that it applies to; their ``annotations`` are read for that."""
 
     name: str
     applies_to: Callable[[Pod], bool]
     policy: Policy
+    annotations: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,10 @@ class SchedulerRules:
     @cached_property
     def annotations(self) -> frozenset[str]:
         """The keys of the annotations that any policy reads."""
-        return frozenset[str]().union(*(policy.annotations for policy in self.policies))
+        return frozenset[str]().union(
+            *(policy.annotations for policy in self.policies),
+            *(rule.annotations for rule in self.policy_rules),
+        )
 
     @cached_property
     def reads_time(self) -> bool:

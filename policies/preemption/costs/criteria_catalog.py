@@ -8,14 +8,22 @@ from typing import Final
 from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
 from policies.preemption.costs.catalog import deletion_cost, lost_work, restarts, run_time
 from policies.preemption.costs.groupings import GANGS, NAMESPACES, OWNERS
-from policies.preemption.costs.pod_cost import PodCost
+from policies.preemption.costs.pod_cost import NO_COST, PodCost
 
 LEAST_LOST_WORK: Final = "least lost work"
+FREE: Final = PodCost("cost", "none", lambda _: NO_COST)
+"""The cost of a policy that defines none."""
 
 
-def cost_criteria(lost: PodCost) -> Mapping[str, CostCriterion | GroupCriterion]:
-    """Return the criteria of a policy by name; ``lost`` is lost work by its weights."""
+def cost_criteria(
+    lost: PodCost, own: PodCost = FREE
+) -> Mapping[str, CostCriterion | GroupCriterion]:
+    """Return the criteria of a policy by name.
+
+    ``lost`` is lost work by its weights, ``own`` the cost that the policy defines.
+    """
     criteria = (
+        CostCriterion("lowest cost", own),
         CostCriterion(LEAST_LOST_WORK, lost),
         CostCriterion("least lost work of gangs", lost, GANGS),
         CostCriterion("least run time", run_time()),

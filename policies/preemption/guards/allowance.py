@@ -37,11 +37,15 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class AllowanceGuard:
-    """Limits the victims of each group; ``allowance`` reads the preemptor and the snapshot."""
+    """Limits the victims of each group; ``allowance`` reads the preemptor and the snapshot.
+
+    ``annotations`` are the keys that the grouping reads.
+    """
 
     name: str
     grouping: Grouping
     allowance: Callable[[Pod, Snapshot], Allowance]
+    annotations: frozenset[str] = frozenset()
 
     def bind(self, preemptor: Pod, snapshot: Snapshot, totals: GroupTotals) -> BoundAllowance:
         """Return the allowances of a decision."""

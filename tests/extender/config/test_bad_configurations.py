@@ -281,8 +281,6 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
 """Content → its errors."""
 
 
-INVALID = {1, 2}
-"""The exit codes of a file that is invalid, and of one that cannot be read."""
 _CHECK, _SERVE = ("check-config",), ("serve", "--embedded", "demo", "--config")
 
 
@@ -303,7 +301,7 @@ class Refused:
     def numbered_lines(self, path: Path) -> list[str]:
         """Return the lines, with numbers of lines."""
         found = []
-        for codes, command in ((INVALID, _CHECK), ({2}, _SERVE)):
+        for codes, command in (((1, 2), _CHECK), ((2,), _SERVE)):
             assert self._run(*command, str(path)) in codes
             out, err = self._capsys.readouterr()
             assert out == ""
