@@ -133,7 +133,9 @@ def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
         loaded = _load_with_warnings(objects, rules)
         found = find_pod(pod, objects, warn)
         preemptor = load_pod(found, loaded, rules.release, rules.annotations)
-        snapshot = replace(loaded.snapshot, now_ns=_decision_time(now))
+        now_ns = _decision_time(now)
+        recent = loaded.preemptions.recent(now_ns)
+        snapshot = replace(loaded.snapshot, now_ns=now_ns, preemptions=recent)
         potential = None
         if nodes is not None:
             potential = require_known_nodes(split_names(nodes), snapshot, objects.source)

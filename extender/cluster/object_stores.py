@@ -136,6 +136,9 @@ class PodStore:
             self._drop(key)
         for item in items:
             self.upsert(item)
+        for item in items:  # the preemptor of a victim may stand behind it in the list
+            if isinstance(item, Pod):
+                self._observe_victim(item)
 
     def upsert(self, item: Pod | Unreadable) -> None:
         """Add or update a pod; one with equal decoded fields changes nothing."""
@@ -143,9 +146,12 @@ class PodStore:
             self._replace(item)
         if isinstance(item, Pod):
             self._mark_nodes(self._assumed.observe_pod(item))
-            if item.preempted and item.node_name is not None:
-                nominated = self._nominated_to.get(item.node_name, {})
-                self._preemptions.observe(item, nominated.values())
+            self._observe_victim(item)
+
+    def _observe_victim(self, pod: Pod) -> None:
+        if pod.preempted and pod.node_name is not None:
+            nominated = self._nominated_to.get(pod.node_name, {})
+            self._preemptions.observe(pod, nominated.values())
 
     def remove(self, item: Pod | Unreadable) -> None:
         """Remove a pod."""

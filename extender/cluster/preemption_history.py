@@ -61,13 +61,16 @@ class PreemptionHistory:
     def observe(self, victim: Pod, nominated: Iterable[Pod]) -> None:
         """Record a victim from the watch; ``nominated`` are the pods nominated to its node."""
         known = self._by_victim.get(victim.uid)
-        if known is not None and known.expires_ns is None:
-            return
         preemptor = None if known is None else known.preemption.preemptor
+        if known is not None and known.expires_ns is None and preemptor is not None:
+            return
         if preemptor is None:
             above = (each for each in nominated if each.priority > victim.priority)
             preemptor = max(above, key=lambda each: (each.priority, each.uid), default=None)
-        self._put(_Kept(PastPreemption(victim.preempted_ns, victim, preemptor), None))
+        at_ns = victim.preempted_ns
+        if known is not None and known.expires_ns is None:
+            at_ns = known.preemption.at_ns
+        self._put(_Kept(PastPreemption(at_ns, victim, preemptor), None))
 
     def recent(self, now_ns: int, deciding: str = "") -> tuple[PastPreemption, ...]:
         """Return the preemptions that are kept at a time, the oldest first.

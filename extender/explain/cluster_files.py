@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from extender.cluster.object_stores import ObjectStore
+from extender.cluster.preemption_history import PreemptionHistory
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStore, StorageStores
 from extender.explain.cluster_objects import ClusterObjects
@@ -60,6 +61,7 @@ class LoadedCluster:
     """
 
     snapshot: Snapshot
+    preemptions: PreemptionHistory
     priority_classes: Mapping[str, PriorityClass]
     unknown_classes: Mapping[str, str]
 
@@ -106,7 +108,7 @@ def load_cluster(
         return _with_class_priority(pod, fields, classes) if named in classes else pod
 
     cluster.pods.replace(decode_manifests(manifests, "Pod", read_pod))
-    return LoadedCluster(cluster.snapshot(), classes, unknown_classes)
+    return LoadedCluster(cluster.snapshot(), cluster.preemptions, classes, unknown_classes)
 
 
 def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClass]:

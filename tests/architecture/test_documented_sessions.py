@@ -84,7 +84,7 @@ def is_shown(printed: str, shown: str) -> bool:
 async def test_a_command_prints_what_the_page_shows(
     page: Page, typed: str, shown: str, tmp_path: Path
 ) -> None:
-    for folder in ("docs", "tests"):
+    for folder in ("deploy", "docs", "tests"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     for name, text in page.files.items():
         (tmp_path / name).write_text(text)

@@ -299,7 +299,6 @@ class Refused:
         return [re.sub(r"\b([FP]):\d+:", r"\1:", line) for line in self.numbered_lines(path)]
 
     def numbered_lines(self, path: Path) -> list[str]:
-        """Return the lines, with numbers of lines."""
         found = []
         for codes, command in (((1, 2), _CHECK), ((2,), _SERVE)):
             assert self._run(*command, str(path)) in codes

@@ -1,0 +1,162 @@
+"""The recipes of deploy/policies: each is valid, documented, and does what its page says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from extender.config.preemption_policy import find_policy
+from policies.kubernetes.default_selector import PodOwner
+from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.explanation import explain_decision
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import preempt
+from policies.preemption.vectorized import VectorizedEngine
+from tests.builders import SECOND, node, pod, snapshot
+from tests.commands import ROOT, reprieve_json
+
+RECIPES: Final = {path.stem: path for path in (ROOT / "deploy" / "policies").glob("*.yaml")}
+PAGE: Final = (ROOT / "docs" / "policies.md").read_text()
+ROWS: Final = dict(
+    re.findall(r"^\| \[([\w-]+)\]\(../deploy/policies/.*\| `(gpu-\d)`.*\|$", PAGE, re.MULTILINE)
+)
+EXAMPLE: Final = (
+    *("explain", "preempt", "--cluster", "docs/examples/gpu-cluster.yaml"),
+    *("--pod", "docs/examples/pretrain.yaml", "--now", "2026-01-01T12:00:00Z"),
+)
+HOUR: Final = 3600 * SECOND
+NOW: Final = 100 * HOUR
+
+
+def test_every_recipe_has_its_outcome_on_the_page() -> None:
+    assert set(ROWS) == set(RECIPES)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+async def test_a_recipe_chooses_the_node_that_the_page_names(name: str) -> None:
+    found = await reprieve_json(*EXAMPLE, "--policy", str(RECIPES[name]))
+    assert found["node"] == ROWS[name]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_named_as_its_file(name: str) -> None:
+    assert find_policy(str(RECIPES[name])).name == name
+
+
+def of(team: str, name: str, **fields: Any) -> Pod:
+    """Return a pod of a team: its namespace, and the name of its Job."""
+    owner = PodOwner("Job", team)
+    return pod(name, uid=f"{team}-{name}", cpu="1", namespace=team, owner=owner, **fields)
+
+
+def decided(recipe: str, preemptor: Pod, cluster: Snapshot) -> PreemptionDecision:
+    """Return the decision of both engines."""
+    policy = find_policy(str(RECIPES[recipe]))
+    rules = SchedulerRules(policy=policy.default, policy_rules=policy.rules)
+    cluster = replace(cluster, now_ns=NOW)
+    decision = preempt(preemptor, cluster, rules)
+    assert VectorizedEngine(rules).preempt(preemptor, cluster) == decision
+    return decision
+
+
+def full(*running: Pod) -> Snapshot:
+    """Return nodes that a pod each fills."""
+    names = [f"{each.namespace}-{each.name}" for each in running]
+    placed = (replace(each, node_name=name) for each, name in zip(running, names, strict=True))
+    return snapshot(*(node(name, cpu="1") for name in names), *placed)
+
+
+def past(victim: Pod, preemptor: Pod | None, minutes: int) -> PastPreemption:
+    return PastPreemption(NOW - minutes * 60 * SECOND, victim, preemptor)
+
+
+@pytest.mark.parametrize(("victims", "node"), [(4, "a-run"), (5, "b-run")])
+def test_five_an_hour_per_team(victims: int, node: str) -> None:
+    cluster = full(of("a", "run", priority=1), of("b", "run", priority=2))
+    recent = tuple(past(of("a", f"gone-{n}"), None, minutes=10) for n in range(victims))
+    old = tuple(past(of("a", f"old-{n}"), None, minutes=61) for n in range(9))
+    cluster = replace(cluster, preemptions=recent + old)
+    chosen = decided("five-an-hour-per-team", of("c", "new", priority=9), cluster).chosen
+    assert chosen is not None
+    assert chosen.node == node
+
+
+@pytest.mark.parametrize(("minutes", "node"), [(59, "b-run"), (60, "a-run")])
+def test_no_ping_pong(minutes: int, node: str) -> None:
+    cluster = full(of("a", "run", priority=1), of("b", "run", priority=2))
+    cluster = replace(cluster, preemptions=(past(of("c", "gone"), of("a", "run"), minutes),))
+    chosen = decided("no-ping-pong", of("c", "new", priority=9), cluster).chosen
+    assert chosen is not None
+    assert chosen.node == node
+
+
+def test_small_disruptions_are_followed_by_rest() -> None:
+    cluster = full(of("a", "run", priority=1), of("b", "run", priority=2))
+    cluster = replace(cluster, preemptions=(past(of("a", "gone"), of("x", "y"), minutes=9),))
+    chosen = decided("small-disruptions", of("c", "new", priority=9), cluster).chosen
+    assert chosen is not None
+    assert chosen.node == "b-run"
+    refused = decided("small-disruptions", of("x", "new", priority=9), cluster)
+    assert refused.eligible
+    just = replace(cluster, preemptions=(past(of("a", "gone"), of("x", "y"), minutes=0),))
+    assert decided("small-disruptions", of("x", "new", priority=9), just).reason == (
+        "not eligible due to cooldown of the policy: x/Job/x has preempted, for another 1m0s."
+    )
+
+
+def test_kept_promises() -> None:
+    promised = of("a", "run", priority=1, annotations={"example.com/promised": "true"})
+    cluster = full(promised, of("b", "run", priority=2))
+    for priority_class, node_name in (("", "b-run"), ("urgent", "a-run")):
+        new = of("c", "new", priority=9, priority_class=priority_class)
+        chosen = decided("kept-promises", new, cluster).chosen
+        assert chosen is not None
+        assert chosen.node == node_name
+
+
+def test_restarting_pods_first() -> None:
+    cluster = full(of("a", "run"), of("b", "run", restarts=7), of("c", "run", restarts=2))
+    chosen = decided("restarting-pods-first", of("d", "new", priority=9), cluster).chosen
+    assert chosen is not None
+    assert chosen.node == "b-run"
+
+
+def test_interactive_before_batch() -> None:
+    batch, interactive = {"tier": "batch"}, {"tier": "interactive"}
+    cluster = full(
+        of("a", "run", priority=1, labels=interactive),
+        of("b", "run", priority=5, labels=batch),
+        of("c", "run", priority=3),
+    )
+    chosen = decided(
+        "interactive-before-batch", of("d", "new", priority=9, labels=interactive), cluster
+    ).chosen
+    assert chosen is not None
+    assert chosen.node == "b-run"
+    waiting = of("e", "new", priority=9, labels=batch, waiting_since_ns=NOW - 30 * SECOND)
+    assert decided("interactive-before-batch", waiting, cluster).reason == (
+        "not eligible due to preemptionDelay of the policy: it waits for another 30s."
+    )
+    patient = replace(waiting, waiting_since_ns=NOW - 60 * SECOND)
+    found = decided("interactive-before-batch", patient, cluster)
+    assert found.chosen is not None
+    assert found.chosen.node == "c-run"
+    policy = find_policy(str(RECIPES["interactive-before-batch"]))
+    rules = SchedulerRules(policy=policy.default, policy_rules=policy.rules)
+    protected = explain_decision(found, replace(cluster, now_ns=NOW), rules).protected
+    assert [each.because for each in protected] == ["protected by interactive"]
+
+
+def test_a_clear_difference() -> None:
+    cluster = full(
+        of("kube-system", "dns", priority=1),
+        of("a", "run", priority=950),
+        of("b", "run", priority=900),
+    )
+    chosen = decided("clear-difference", of("c", "new", priority=1000), cluster).chosen
+    assert chosen is not None
+    assert chosen.node == "b-run"
