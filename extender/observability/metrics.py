@@ -116,7 +116,9 @@ class Metrics:
             "guard",
             "action",
         )
-        self.policy_loads = self._counter("policy_loads", "Policies loaded, the first included")
+        self.policy_reloads = self._counter(
+            "policy_reloads", "Changed policy files that were loaded"
+        )
         self.policy_errors = self._counter(
             "policy_reload_errors", "Changed policy files that could not be loaded"
         )
@@ -168,7 +170,6 @@ class Metrics:
 
     def observe_policy(self, rules: SchedulerRules) -> None:
         """Record that the policies of these rules are used, and initialize the series of guards."""
-        self.policy_loads.inc()
         self.policy.info({"name": rules.policy.name})
         for policy in rules.policies:
             for guard in policy.attempt_guards:

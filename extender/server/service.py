@@ -117,6 +117,7 @@ class Service:
         snapshot = self.cluster.snapshot()
         engine.follow(snapshot)
         self.engine = engine
+        self.metrics.policy_reloads.inc()
         self.metrics.observe_policy(engine.rules)
         self.unreadable_costs.use(engine.rules, snapshot)
 

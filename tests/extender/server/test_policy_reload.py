@@ -258,7 +258,7 @@ async def test_a_changed_file_is_used_from_the_next_call_on(serve: Serve) -> Non
         ]
         assert await it.answer() == ["two"]
         assert await it.series("policy_info") == {'name="sparing"': 1}
-        assert await it.series("policy_loads_total") == {"": 2}
+        assert await it.series("policy_reloads_total") == {"": 1}
 
 
 FAULTY: Final = {
