@@ -15,17 +15,19 @@ RULE = f"{HEAD}rules:\n- name: all\n"
 SELECTED = "expected namespaces, labels, priorityClasses, owners or expression"
 ERRORS: dict[str, tuple[str, list[str]]] = {
     "guards of groups": (
-        f"{RULE}  guards:\n"
-        "    cooldown: {victims: 25h, preemptors: never}\n"
-        "    loopBreaker: -1h\n"
-        "    limits:\n"
-        "    - {victims: 0, per: 1h}\n"
-        "    - {victims: 1, per: 0s, by: pod}\n"
-        "    minAvailable: [{owners: [Job]}]\n",
+        (
+            f"{RULE}  guards:\n"
+            "    cooldown: {victims: 25h, preemptors: never}\n"
+            "    loopBreaker: -1h\n"
+            "    limits:\n"
+            "    - {victims: 0, per: 1h}\n"
+            "    - {victims: 1, per: 0s, by: pod}\n"
+            "    minAvailable: [{owners: [Job]}]\n"
+        ),
         [
-            "7: rules[0].guards.cooldown.victims: '25h' is longer than preemptions are kept; expe",
-            "7: rules[0].guards.cooldown.preemptors: 'never' is no such duration; expected a durati",
-            "8: rules[0].guards.loopBreaker: '-1h' is no such duration; expected a duration, such as",
+            "7: rules[0].guards.cooldown.victims: '25h' is longer than preemptions are kept",
+            "7: rules[0].guards.cooldown.preemptors: 'never' is no such duration",
+            "8: rules[0].guards.loopBreaker: '-1h' is no such duration",
             "10: rules[0].guards.limits[0].victims: Expected int >= 1",
             "11: rules[0].guards.limits[1].by: Invalid enum value 'pod'; expected one of cluster",
             "11: rules[0].guards.limits[1].per: '0s' is no such duration; expected a duration above",
@@ -33,13 +35,15 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "expressions": (
-        f"{RULE}  cost: {{expression: pod.ready}}\n"
-        "  guards:\n"
-        "    protect:\n"
-        "    - {name: a, expression: pod.age > 3}\n"
-        "    - {name: b, expression: 'pod.restarts +'}\n",
+        (
+            f"{RULE}  cost: {{expression: pod.ready}}\n"
+            "  guards:\n"
+            "    protect:\n"
+            "    - {name: a, expression: pod.age > 3}\n"
+            "    - {name: b, expression: 'pod.restarts +'}\n"
+        ),
         [
-            "6: rules[0].cost.expression: line 1, column 1: expected a result of type int, found bool",
+            "6: rules[0].cost.expression: line 1, column 1: expected a result of type int",
             "9: rules[0].guards.protect[0].expression: line 1, column 4",
             "10: rules[0].guards.protect[1].expression: line 1, column",
         ],

@@ -38,8 +38,8 @@ Labels = Mapping[str, str]
 VERBS: Final = ("filter", "preempt")
 CASES: Final = ("late", "stale", "overloaded")
 REFUSED: Final = ("400", "408", "413", "500", "503")
-OPEN: Final = {"namespace", "priority_class"}
-"""Labels whose values the cluster brings with it."""
+OPEN: Final = {"namespace", "priority_class", "guard"}
+"""Labels whose values the cluster, or the policy, brings with it."""
 
 
 def all_of(**values: Iterable[str]) -> list[Labels]:
