@@ -30,7 +30,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             "8: rules[0].guards.loopBreaker: '-1h' is no such duration",
             "10: rules[0].guards.limits[0].victims: Expected int >= 1",
             "11: rules[0].guards.limits[1].by: Invalid enum value 'pod'; expected one of cluster",
-            "11: rules[0].guards.limits[1].per: '0s' is no such duration; expected a duration above",
+            "11: rules[0].guards.limits[1].per: '0s' is no such duration; expected a duration",
             "12: rules[0].guards.minAvailable[0]: Object missing required field replicas",
         ],
     ),
