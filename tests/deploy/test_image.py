@@ -17,7 +17,8 @@ from tests.deploy.image import DOCKER, ROOT, Image
 
 NOBODY: Final = 65532
 HOME: Final = "opt/reprieve"
-LARGEST: Final = 110 * 2**20
+LARGEST: Final = 120 * 2**20
+"""Six of them are the library for expressions of policies."""
 
 CLUSTER: Final = """
 apiVersion: v1
@@ -81,7 +82,7 @@ def test_the_image_has_only_two_of_our_packages(image: Image) -> None:
     assert not [name for name in ("fakeapi", "tests", "docs") if (home / name).exists()]
 
 
-def test_the_image_adds_at_most_110_megabytes_to_its_base(image: Image) -> None:
+def test_the_image_adds_at_most_120_megabytes_to_its_base(image: Image) -> None:
     done = subprocess.run(
         ["du", "--summarize", "--block-size=1", image.tree / HOME],
         capture_output=True,

@@ -29,8 +29,20 @@ MUTUAL: Final = {
     "tls": {"clients": {"verify": True, "allowedNames": ["system:kube-scheduler"]}},
     "config": {"events": True, "search": "cluster", "shutdownDelaySeconds": 1},
     "policy": {
-        "name": "spare-low",
-        "protect": [{"name": "databases", "selector": {"matchLabels": {"role": "db"}}}],
+        "apiVersion": "reprieve.dev/v1alpha1",
+        "kind": "PreemptionPolicy",
+        "metadata": {"name": "spare-databases"},
+        "rules": [
+            {
+                "name": "all",
+                "guards": {
+                    "protect": [
+                        {"name": "databases", "labels": {"matchLabels": {"role": "db"}}},
+                        {"name": "restarted", "expression": "pod.restarts > 9"},
+                    ]
+                },
+            }
+        ],
     },
 }
 
