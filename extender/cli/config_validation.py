@@ -50,8 +50,8 @@ def check_config(
     try:
         config = load_serving_config(file, {}, SystemClock())
     except InvalidConfigError as error:
-        for line in error.errors:
-            log_line(line)
+        for problem in error.errors:
+            log_line(" ".join(problem.split()))
         raise typer.Exit(1) from None
     log_gate_warnings(config)
     log_interval_warnings(config)

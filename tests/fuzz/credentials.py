@@ -128,8 +128,8 @@ async def check(data: bytes) -> None:
                 tls = TlsConfig(str(paths["tls.crt"]), str(paths["tls.key"]), str(paths["ca.crt"]))
                 load_serving_certificate(tls, 0.0)
         except (ConnectionConfigError, CertificateError) as error:
-            if "\n" in str(error):
-                raise FailedError(f"no error of one line: {error!r}") from None
+            if any("\n" in each for each in error.errors):
+                raise FailedError(f"no errors of one line each: {error!r}") from None
 
 
 KIND: Final = Kind("credentials", generate, check)

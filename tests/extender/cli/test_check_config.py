@@ -17,3 +17,10 @@ async def test_the_exit_code_tells_invalid_files_from_unreadable_ones(
     if content is not None:
         path.write_text(content)
     assert (await reprieve("check-config", str(path))).code == code
+
+
+async def test_an_error_is_one_line_whatever_it_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "reprieve.json"
+    path.write_text(r'{"port": 1, "degraded": {"late": {"a\n\u2028b": 1}}}')
+    done = await reprieve("check-config", str(path))
+    assert (done.code, len(done.err.splitlines())) == (1, 1)
