@@ -164,11 +164,9 @@ class Service:
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
         trace.pod = call.pod.key
         yield from self._pause_after(verb_call)
-        pods = self.informers.get("pods")
-        pods_version = "" if pods is None else pods.resource_version
         clock = self.clock
         try:
-            answer, context = yield from self._decide(call, deadline)
+            answer, context, pods_version = yield from self._decide(call, deadline)
         except DeadlineExceededError:
             detail = "the search did not finish before the deadline"
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
@@ -216,7 +214,9 @@ class Service:
                 return None
             yield
 
-    def _decide(self, call: DecodedCall, deadline: float) -> Steps[tuple[VerbResult, CallContext]]:
+    def _decide(
+        self, call: DecodedCall, deadline: float
+    ) -> Steps[tuple[VerbResult, CallContext, str]]:
         """Decide a call in the current context, after the decision in progress.
 
         Raise DeadlineExceededError. A call that ends the pod's assumed preemption is decided
@@ -234,11 +234,15 @@ class Service:
             cluster.locked_snapshot() as snapshot,
         ):
             context = self._context(snapshot, call.pod)
+            # Read now: while the call waited for the decision in progress, the watch went on.
+            pods = self.informers.get("pods")
+            pods_version = "" if pods is None else pods.resource_version
 
             def decide(has_time_left: HasTimeLeft) -> VerbResult:
                 return call.decide(replace(context, has_time_left=has_time_left))
 
-            return (yield from decide_in_steps(decide, deadline, self.clock)), context
+            answer = yield from decide_in_steps(decide, deadline, self.clock)
+            return answer, context, pods_version
 
     def _context(self, snapshot: Snapshot, pod: Pod) -> CallContext:
         """Return the context of a decision about a pod now."""
