@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from policies.kubernetes.snapshot import PastPreemption, Pod
+
+T = TypeVar("T")
 
 MOST: Final = 10_000
 """The maximum number of preemptions that are kept; the oldest ones are dropped."""
@@ -23,11 +25,11 @@ KEPT_NS: Final = 24 * 3600 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """A preemption; ``expires_ns`` is None once the watch has confirmed it."""
+class _Assumed:
+    """A preemption of our own answer, which the watch has not confirmed."""
 
     preemption: PastPreemption
-    expires_ns: int | None
+    expires_ns: int
 
 
 class PreemptionHistory:
@@ -36,41 +38,40 @@ class PreemptionHistory:
     def __init__(self, kept_ns: int = KEPT_NS, most: int = MOST) -> None:
         self._kept_ns = kept_ns
         self._most = most
-        self._by_victim: dict[str, _Kept] = {}
+        self._confirmed: dict[str, PastPreemption] = {}
+        self._assumed: dict[str, _Assumed] = {}
 
     def __len__(self) -> int:
-        return len(self._by_victim)
+        return len(self._confirmed) + len(self._assumed)
 
     def assume(self, preemptor: Pod, victims: Iterable[Pod], now_ns: int, expires_ns: int) -> None:
         """Add an answer of our own, in place of an older one to the same pod.
 
         A victim that the watch has shown is added already.
         """
-        older = [
-            uid
-            for uid, kept in self._by_victim.items()
-            if kept.expires_ns is not None and _is_for(kept.preemption, preemptor.uid)
-        ]
-        for uid in older:
-            del self._by_victim[uid]
+        self._assumed = {
+            uid: each
+            for uid, each in self._assumed.items()
+            if each.expires_ns > now_ns and not _is_for(each.preemption, preemptor.uid)
+        }
         for victim in victims:
-            known = self._by_victim.get(victim.uid)
-            if known is None or known.expires_ns is not None:
-                self._put(_Kept(PastPreemption(now_ns, victim, preemptor), expires_ns))
+            if victim.uid not in self._confirmed:
+                assumed = _Assumed(PastPreemption(now_ns, victim, preemptor), expires_ns)
+                self._put(self._assumed, victim.uid, assumed)
 
     def observe(self, victim: Pod, nominated: Iterable[Pod]) -> None:
         """Record a victim from the watch; ``nominated`` are the pods nominated to its node."""
-        known = self._by_victim.get(victim.uid)
-        preemptor = None if known is None else known.preemption.preemptor
-        if known is not None and known.expires_ns is None and preemptor is not None:
+        known = self._confirmed.get(victim.uid)
+        if known is not None and known.preemptor is not None:
             return
-        if preemptor is None:
+        assumed = self._assumed.pop(victim.uid, None)
+        if assumed is not None:
+            preemptor = assumed.preemption.preemptor
+        else:
             above = (each for each in nominated if each.priority > victim.priority)
             preemptor = max(above, key=lambda each: (each.priority, each.uid), default=None)
-        at_ns = victim.preempted_ns
-        if known is not None and known.expires_ns is None:
-            at_ns = known.preemption.at_ns
-        self._put(_Kept(PastPreemption(at_ns, victim, preemptor), None))
+        at_ns = victim.preempted_ns if known is None else known.at_ns
+        self._put(self._confirmed, victim.uid, PastPreemption(at_ns, victim, preemptor))
 
     def recent(self, now_ns: int, deciding: str = "") -> tuple[PastPreemption, ...]:
         """Return the preemptions that are kept at a time, the oldest first.
@@ -79,24 +80,20 @@ class PreemptionHistory:
         has confirmed it: it is decided anew.
         """
         since_ns = now_ns - self._kept_ns
-        self._by_victim = {
-            uid: kept
-            for uid, kept in self._by_victim.items()
-            if kept.preemption.at_ns > since_ns
-            and (kept.expires_ns is None or kept.expires_ns > now_ns)
-        }
-        found = (
-            kept.preemption
-            for kept in self._by_victim.values()
-            if kept.expires_ns is None or not _is_for(kept.preemption, deciding)
-        )
+        self._confirmed = {u: each for u, each in self._confirmed.items() if each.at_ns > since_ns}
+        self._assumed = {u: each for u, each in self._assumed.items() if each.expires_ns > now_ns}
+        assumed = (each.preemption for each in self._assumed.values())
+        others = (each for each in assumed if not _is_for(each, deciding))
+        found = (*self._confirmed.values(), *others)
         return tuple(sorted(found, key=lambda each: (each.at_ns, each.victim.uid)))
 
-    def _put(self, kept: _Kept) -> None:
-        self._by_victim.pop(kept.preemption.victim.uid, None)
-        self._by_victim[kept.preemption.victim.uid] = kept
-        if len(self._by_victim) > self._most:
-            del self._by_victim[next(iter(self._by_victim))]
+    def _put(self, kept: dict[str, T], uid: str, item: T) -> None:
+        """Put an item at the end; drop the oldest preemption if there are too many."""
+        kept.pop(uid, None)
+        kept[uid] = item
+        if len(self) > self._most:
+            full = self._confirmed or self._assumed
+            del full[next(iter(full))]
 
 
 def _is_for(preemption: PastPreemption, preemptor: str) -> bool:
