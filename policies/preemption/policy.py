@@ -157,10 +157,14 @@ class Policy:
     strict_budgets: bool = False
 
     @property
+    def criteria(self) -> tuple[CandidateCriterion, ...]:
+        """The criteria that candidates are compared by, and limited by."""
+        return (*self.candidates, *(limit.criterion for limit in self.candidate_limits))
+
+    @property
     def costs(self) -> tuple[PodCost, ...]:
         """The costs that the policy reads, each once."""
-        criteria = (*self.candidates, *(limit.criterion for limit in self.candidate_limits))
-        costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
+        costs = (each.cost for each in self.criteria if isinstance(each, CostCriterion))
         return tuple(dict.fromkeys(costs))
 
     @property

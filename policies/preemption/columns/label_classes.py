@@ -130,6 +130,10 @@ class InternTable(Generic[K]):
         self.samples[number] = pod
         return number, True
 
+    def find(self, key: K) -> int | None:
+        """Return the number of a key, None if no pod has it."""
+        return self._number_of.get(key)
+
     def release(self, number: int) -> Pod | None:
         """Count one use less; return the sample if it was the last, and free the number."""
         self._uses[number] -= 1

@@ -14,6 +14,7 @@ import numpy as np
 
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.columns.encoded_column import Ints
+from policies.preemption.columns.label_classes import InternTable
 from policies.preemption.columns.pod_block import PodBlock
 from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
 from policies.preemption.costs.groupings import Grouping
@@ -29,51 +30,17 @@ _OF_COST: Final = 3
 """Channels of a cost: fixed, rate, since."""
 
 
-class GroupNumbers:
-    """The keys of the groups of a grouping, each with a number as long as a pod is of the group."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._keys: dict[int, str] = {}
-        self._pods: dict[int, int] = {}
-        self._free: list[int] = []
-
-    def __len__(self) -> int:
-        """Return a number above that of each group."""
-        return len(self._keys) + len(self._free)
-
-    def acquire(self, key: str) -> int:
-        """Count one more pod of a group, and return its number."""
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._free.pop() if self._free else len(self._keys)
-            self._numbers[key], self._keys[number], self._pods[number] = number, key, 0
-        self._pods[number] += 1
-        return number
-
-    def find(self, key: str) -> int | None:
-        """Return the number of a group, None if it has no pod."""
-        return self._numbers.get(key)
-
-    def release(self, number: int) -> None:
-        """Count one pod of a group less."""
-        self._pods[number] -= 1
-        if not self._pods[number]:
-            del self._pods[number], self._numbers[self._keys.pop(number)]
-            self._free.append(number)
-
-
 class PolicyColumns:
     """``block`` is (channels, depth, width): PROTECTED_UNTIL, then costs, then groups."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        criteria = [*policy.candidates, *(each.criterion for each in policy.candidate_limits)]
         healthy = (HEALTHY,) if policy.allowance_guards else ()
         self._costs: Sequence[PodCost] = tuple(dict.fromkeys((*policy.costs, *healthy)))
-        grouped = [each for each in criteria if isinstance(each, CostCriterion | GroupCriterion)]
-        self._groups: dict[Grouping, GroupNumbers] = {
-            each.grouping: GroupNumbers()
+        bound = (CostCriterion, GroupCriterion)
+        grouped = (each for each in policy.criteria if isinstance(each, bound))
+        self._groups: dict[Grouping, InternTable[str]] = {
+            each.grouping: InternTable(each.grouping.key)
             for each in (*grouped, *policy.allowance_guards)
             if each.grouping is not None
         }
@@ -90,7 +57,7 @@ class PolicyColumns:
         """Return the channel with the numbers of groups."""
         return self._first_group() + list(self._groups).index(grouping)
 
-    def groups(self, grouping: Grouping) -> GroupNumbers:
+    def groups(self, grouping: Grouping) -> InternTable[str]:
         """Return the numbers of the groups of a grouping."""
         return self._groups[grouping]
 
@@ -102,7 +69,7 @@ class PolicyColumns:
             block, channel = self.block.used(), self.cost_channel(cost)
             costs = costs_at(now_ns, block[channel], block[channel + 1], block[channel + 2])
             found = np.zeros(len(self._groups[grouping]), np.int64)
-            # The cells without a pod have the number 0, and no cost.
+            # A cell without a pod has the number 0, which is that of no group.
             np.add.at(found, block[self.group_channel(grouping)].ravel(), costs.ravel())
             self._totals = {key: found}
         return found
@@ -110,14 +77,14 @@ class PolicyColumns:
     def allowed(self, bound: BoundAllowance, now_ns: int) -> Ints:
         """Return how many victims of each group are allowed, by its number."""
         numbers, allowance = self._groups[bound.grouping], bound.allowance
-        allowed = np.full(max(1, len(numbers)), allowance.others, np.int64)
+        allowed = np.full(len(numbers), allowance.others, np.int64)
         for group, count in allowance.of.items():
             if (number := numbers.find(group)) is not None:
                 allowed[number] = count
         if allowance.kept is not None:
             cost, least = allowance.kept
             totals = self.totals(cost, bound.grouping, now_ns)
-            allowed[: len(totals)] = np.minimum(allowed[: len(totals)], totals - least)
+            allowed = np.minimum(allowed, totals - least)
         if (number := numbers.find(ANY_GROUP)) is not None:
             allowed[number] = UNLIMITED
         return np.maximum(allowed, 0)
@@ -159,7 +126,7 @@ class PolicyColumns:
         return [
             self._policy.protected_until_ns(pod),
             *chain.from_iterable(self._cost_cells(pod)),
-            *(numbers.acquire(each.key(pod)) for each, numbers in self._groups.items()),
+            *(numbers.acquire(pod)[0] for numbers in self._groups.values()),
         ]
 
     def _cost_cells(self, pod: Pod) -> Iterator[tuple[int, int, int]]:

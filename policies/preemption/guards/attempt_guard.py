@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.costs.groupings import owner_of
+from policies.preemption.guards.allowance import recent
 from policies.preemption.guards.victim_guard import format_wait
 
 
@@ -30,18 +31,17 @@ def preemptor_cooldown(window_ns: int) -> AttemptGuard:
 
     def refusal(pod: Pod, snapshot: Snapshot) -> str | None:
         owner = owner_of(pod)
-        last_ns = max(
-            (
-                each.at_ns
-                for each in snapshot.preemptions
-                if each.preemptor is not None
-                and each.preemptor.uid != pod.uid
-                and owner_of(each.preemptor) == owner
-            ),
-            default=None,
-        )
-        left = 0 if last_ns is None else last_ns + window_ns - snapshot.now_ns
-        return f"{owner} has preempted, for another {format_wait(left)}" if left > 0 else None
+        times = [
+            each.at_ns
+            for each in recent(snapshot, window_ns)
+            if each.preemptor is not None
+            and each.preemptor.uid != pod.uid
+            and owner_of(each.preemptor) == owner
+        ]
+        if not times:
+            return None
+        left = max(times) + window_ns - snapshot.now_ns
+        return f"{owner} has preempted, for another {format_wait(left)}"
 
     return AttemptGuard("cooldown", refusal)
 
