@@ -27,7 +27,7 @@ from extender.cel.syntax_tree import Call, Literal, Node, Selection, children, w
 from extender.cel.type_checker import CheckedExpression, check_expression
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.costs.expression_cost import EvaluationError
+from policies.preemption.costs.pod_cost import EvaluationError
 
 Result = TypeVar("Result", bool, int)
 

@@ -10,8 +10,7 @@ import msgspec
 import typer
 from rich.console import RenderableType
 
-from extender.config.policy_file import PolicyFile
-from extender.config.policy_schema import policy_schema
+from extender.config.policy_file import PolicyFile, policy_schema
 from extender.config.preemption_policy import InvalidPolicyError, load_policy_file
 from extender.config.source_document import FieldPath, format_path
 from extender.terminal.command_line import OutputOption

@@ -56,6 +56,7 @@ comment calls a default applies to a rule without the field::
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Final, Literal, TypeAlias, TypeVar
@@ -64,7 +65,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from policies.kubernetes.selectors import LABEL_OPERATORS
-from policies.preemption.costs.criteria_catalog import COST_CRITERIA
+from policies.preemption.costs.catalog import COST_CRITERIA
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA
 
 API_VERSION: Final = "reprieve.dev/v1alpha1"
@@ -232,3 +233,17 @@ class PolicyFile(_Section, frozen=True):
     kind: Literal["PreemptionPolicy"]
     metadata: PolicyMetadata
     rules: Annotated[tuple[PolicyRuleFields, ...], msgspec.Meta(min_length=1)]
+
+
+def policy_schema() -> str:
+    """Return the JSON Schema of policy files, by which editors complete and check them.
+
+    It does not have the rules that relate fields to each other, which ``reprieve policy check``
+    validates.
+    """
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": KIND,
+        **msgspec.json.schema(PolicyFile),
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

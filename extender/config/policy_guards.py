@@ -14,7 +14,7 @@ from extender.config.policy_validation import requirements_of
 from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.selectors import LabelSelector, Requirement
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.costs.expression_cost import EvaluationError, expression_cost
+from policies.preemption.costs.catalog import expression_cost
 from policies.preemption.costs.groupings import (
     CLUSTER,
     NAMESPACES,
@@ -22,7 +22,7 @@ from policies.preemption.costs.groupings import (
     PRIORITY_CLASSES,
     Grouping,
 )
-from policies.preemption.costs.pod_cost import PodCost
+from policies.preemption.costs.pod_cost import EvaluationError, PodCost
 from policies.preemption.guards.allowance import (
     AllowanceGuard,
     loop_breaker,

@@ -36,8 +36,7 @@ from extender.config.policy_validation import policy_problems
 from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.object_meta import parse_time
 from policies.preemption.costs.candidate_criteria import CandidateCriterion, CostCriterion
-from policies.preemption.costs.catalog import lost_work
-from policies.preemption.costs.criteria_catalog import FREE, LEAST_LOST_WORK, cost_criteria
+from policies.preemption.costs.catalog import FREE, LEAST_LOST_WORK, cost_criteria, lost_work
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.guards.candidate_limit import CandidateLimit
 from policies.preemption.guards.victim_guard import (

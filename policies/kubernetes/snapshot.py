@@ -125,9 +125,9 @@ class Pod:
 
     kube-scheduler's own rules do not read the fields after it; policies do. ``owner`` is the
     controller of any kind that owns the pod. ``annotations`` are only those that the policy names.
-    ``preempted_ns`` is when kube-scheduler marked the pod as its victim.
-    ``restarts`` counts those of all containers. ``waiting_since_ns`` is when the pod was last found
-    to fit no node, or else when it was created.
+    ``restarts`` counts those of all containers. ``preempted_ns`` is when kube-scheduler marked the
+    pod as its victim, ``waiting_since_ns`` when the pod was last found to fit no node, or else when
+    it was created.
     """
 
     namespace: str

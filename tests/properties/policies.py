@@ -14,9 +14,8 @@ from policies.preemption.costs.candidate_criteria import (
     GroupCriterion,
 )
 from policies.preemption.costs.catalog import DELETION_COST, deletion_cost, lost_work, restarts
-from policies.preemption.costs.expression_cost import EvaluationError
 from policies.preemption.costs.groupings import CLUSTER, GANGS, NAMESPACES, OWNERS
-from policies.preemption.costs.pod_cost import Unreadable
+from policies.preemption.costs.pod_cost import EvaluationError, Unreadable
 from policies.preemption.guards.allowance import (
     loop_breaker,
     min_available,

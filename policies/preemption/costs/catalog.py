@@ -1,4 +1,4 @@
-"""The costs that a policy can name."""
+"""The costs that a policy can name, and the criteria over them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Final
 
 from policies.kubernetes.integers import parse_integer
 from policies.kubernetes.snapshot import Pod
+from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
+from policies.preemption.costs.groupings import GANGS, NAMESPACES, OWNERS
 from policies.preemption.costs.pod_cost import (
     NO_COST,
     SECOND_NS,
     Cost,
+    EvaluationError,
     PodCost,
     Unreadable,
     bounded_cost,
@@ -19,6 +22,8 @@ from policies.preemption.costs.pod_cost import (
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MILLI: Final = 1000
 _MOST_QUOTED: Final = 40
+
+LEAST_LOST_WORK: Final = "least lost work"
 
 ParseTime = Callable[[str], int | None]
 """Return nanoseconds since the epoch of an RFC 3339 time, or None for other texts."""
@@ -77,6 +82,49 @@ def deletion_cost() -> PodCost:
     return PodCost("deletion cost", "deletion cost", of, frozenset([DELETION_COST]))
 
 
+def expression_cost(
+    name: str, evaluate: Callable[[Pod], int], annotations: frozenset[str]
+) -> PodCost:
+    """Return the cost that ``evaluate`` computes, clamped as all costs are.
+
+    The cost of a pod for which ``evaluate`` raises EvaluationError is unknown. ``annotations`` are
+    the keys that it reads.
+    """
+
+    def of(pod: Pod) -> Cost | Unreadable:
+        try:
+            return bounded_cost(evaluate(pod))
+        except EvaluationError as error:
+            return Unreadable(str(error))
+
+    return PodCost(name, "as the expression defines it", of, annotations)
+
+
+FREE: Final = PodCost("cost", "none", lambda _: NO_COST)
+"""The cost of a policy that defines none."""
+
+
+def cost_criteria(
+    lost: PodCost, own: PodCost = FREE
+) -> Mapping[str, CostCriterion | GroupCriterion]:
+    """Return the criteria of a policy by name.
+
+    ``lost`` is lost work by its weights, ``own`` the cost that the policy defines.
+    """
+    criteria = (
+        CostCriterion("lowest cost", own),
+        CostCriterion(LEAST_LOST_WORK, lost),
+        CostCriterion("least lost work of gangs", lost, GANGS),
+        CostCriterion("least run time", run_time()),
+        CostCriterion("most restarts", restarts()),
+        CostCriterion("lowest deletion cost", deletion_cost()),
+        GroupCriterion("fewest owners", OWNERS),
+        GroupCriterion("fewest gangs", GANGS),
+        GroupCriterion("fewest namespaces", NAMESPACES),
+    )
+    return {each.name: each for each in criteria}
+
+
 def weighted_resources(pod: Pod, weights: Mapping[str, int]) -> int:
     """Return the requests of a pod in thousandths of a weighted unit."""
     requests = pod.requests
@@ -98,3 +146,7 @@ def _quoted(written: str) -> str:
 
 def _since_start(pod: Pod, rate: int) -> Cost:
     return NO_COST if pod.started_ns is None else bounded_cost(rate=rate, since_ns=pod.started_ns)
+
+
+COST_CRITERIA: Final = tuple(cost_criteria(lost_work({})))
+"""The names of the criteria over costs and groups."""

@@ -56,6 +56,10 @@ class Unreadable:
     reason: str
 
 
+class EvaluationError(ValueError):
+    """An expression has no value for a pod; the message is the reason, in one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodCost:
     """A named cost of the eviction of a pod, in ``unit``; ``annotations`` are the keys it reads."""

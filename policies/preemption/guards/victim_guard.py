@@ -8,11 +8,19 @@ from typing import Final
 
 from policies.kubernetes.duration import format_duration
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.costs.expression_cost import EvaluationError
-from policies.preemption.costs.pod_cost import SECOND_NS, PodCost, Unreadable
+from policies.preemption.costs.pod_cost import (
+    SECOND_NS,
+    EvaluationError,
+    PodCost,
+    Unreadable,
+)
 
 UNPROTECTED: Final = -(2**63)
 ALWAYS: Final = 2**63 - 1
+
+
+def _no_reason(_: Pod) -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +28,12 @@ class VictimGuard:
     """Protects a pod until a time: UNPROTECTED, ALWAYS, or nanoseconds since the epoch.
 
     ``because`` adds to the guard's name why a pod is protected that cannot be read, "" for any
-    other. ``annotations`` are the keys that
-    the guard reads.
+    other. ``annotations`` are the keys that the guard reads.
     """
 
     name: str
     until_ns: Callable[[Pod], int]
-    because: Callable[[Pod], str] = lambda pod: ""  # noqa: ARG005 - as those of other guards
+    because: Callable[[Pod], str] = _no_reason
     annotations: frozenset[str] = frozenset()
 
     def explain(self, pod: Pod, now_ns: int) -> str:

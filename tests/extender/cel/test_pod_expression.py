@@ -7,7 +7,7 @@ import pytest
 from extender.cel import parser
 from extender.cel.pod_expression import PodExpressionError, compile_pod_expression
 from policies.kubernetes.default_selector import PodOwner
-from policies.preemption.costs.expression_cost import EvaluationError
+from policies.preemption.costs.pod_cost import EvaluationError
 from tests.builders import pod
 
 WEB = pod(

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from extender.observability.unreadable_costs import MOST_LOGGED, UnreadableCosts
 from policies.kubernetes.snapshot import Node, Pod, Snapshot
 from policies.preemption.costs.catalog import DELETION_COST, deletion_cost
-from policies.preemption.costs.expression_cost import EvaluationError
+from policies.preemption.costs.pod_cost import EvaluationError
 from policies.preemption.guards.victim_guard import (
     protected_by_expression,
     protected_pods,

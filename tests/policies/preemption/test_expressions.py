@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.costs.candidate_criteria import CostCriterion
-from policies.preemption.costs.expression_cost import EvaluationError, expression_cost
-from policies.preemption.costs.pod_cost import MAX_COST, Cost, Unreadable
+from policies.preemption.costs.catalog import expression_cost
+from policies.preemption.costs.pod_cost import MAX_COST, Cost, EvaluationError, Unreadable
 from policies.preemption.guards.victim_guard import protected_by_expression, unreadable_cost
 from policies.preemption.policy import Policy
 from tests.builders import pod
