@@ -63,6 +63,11 @@ def decided(recipe: str, preemptor: Pod, cluster: Snapshot) -> PreemptionDecisio
     return decision
 
 
+def node_of(decision: PreemptionDecision) -> str:
+    """Return the chosen node, "" for none."""
+    return "" if decision.chosen is None else decision.chosen.node
+
+
 def full(*running: Pod) -> Snapshot:
     """Return nodes that a pod each fills."""
     names = [f"{each.namespace}-{each.name}" for each in running]
@@ -80,26 +85,23 @@ def test_five_an_hour_per_team(victims: int, node: str) -> None:
     recent = tuple(past(of("a", f"gone-{n}"), None, minutes=10) for n in range(victims))
     old = tuple(past(of("a", f"old-{n}"), None, minutes=61) for n in range(9))
     cluster = replace(cluster, preemptions=recent + old)
-    chosen = decided("five-an-hour-per-team", of("c", "new", priority=9), cluster).chosen
-    assert chosen is not None
-    assert chosen.node == node
+    decision = decided("five-an-hour-per-team", of("c", "new", priority=9), cluster)
+    assert node_of(decision) == node
 
 
 @pytest.mark.parametrize(("minutes", "node"), [(59, "b-run"), (60, "a-run")])
 def test_no_ping_pong(minutes: int, node: str) -> None:
     cluster = full(of("a", "run", priority=1), of("b", "run", priority=2))
     cluster = replace(cluster, preemptions=(past(of("c", "gone"), of("a", "run"), minutes),))
-    chosen = decided("no-ping-pong", of("c", "new", priority=9), cluster).chosen
-    assert chosen is not None
-    assert chosen.node == node
+    decision = decided("no-ping-pong", of("c", "new", priority=9), cluster)
+    assert node_of(decision) == node
 
 
 def test_small_disruptions_are_followed_by_rest() -> None:
     cluster = full(of("a", "run", priority=1), of("b", "run", priority=2))
     cluster = replace(cluster, preemptions=(past(of("a", "gone"), of("x", "y"), minutes=9),))
-    chosen = decided("small-disruptions", of("c", "new", priority=9), cluster).chosen
-    assert chosen is not None
-    assert chosen.node == "b-run"
+    decision = decided("small-disruptions", of("c", "new", priority=9), cluster)
+    assert node_of(decision) == "b-run"
     refused = decided("small-disruptions", of("x", "new", priority=9), cluster)
     assert refused.eligible
     just = replace(cluster, preemptions=(past(of("a", "gone"), of("x", "y"), minutes=0),))
@@ -113,16 +115,13 @@ def test_kept_promises() -> None:
     cluster = full(promised, of("b", "run", priority=2))
     for priority_class, node_name in (("", "b-run"), ("urgent", "a-run")):
         new = of("c", "new", priority=9, priority_class=priority_class)
-        chosen = decided("kept-promises", new, cluster).chosen
-        assert chosen is not None
-        assert chosen.node == node_name
+        assert node_of(decided("kept-promises", new, cluster)) == node_name
 
 
 def test_restarting_pods_first() -> None:
     cluster = full(of("a", "run"), of("b", "run", restarts=7), of("c", "run", restarts=2))
-    chosen = decided("restarting-pods-first", of("d", "new", priority=9), cluster).chosen
-    assert chosen is not None
-    assert chosen.node == "b-run"
+    decision = decided("restarting-pods-first", of("d", "new", priority=9), cluster)
+    assert node_of(decision) == "b-run"
 
 
 def test_interactive_before_batch() -> None:
@@ -132,19 +131,17 @@ def test_interactive_before_batch() -> None:
         of("b", "run", priority=5, labels=batch),
         of("c", "run", priority=3),
     )
-    chosen = decided(
+    decision = decided(
         "interactive-before-batch", of("d", "new", priority=9, labels=interactive), cluster
-    ).chosen
-    assert chosen is not None
-    assert chosen.node == "b-run"
+    )
+    assert node_of(decision) == "b-run"
     waiting = of("e", "new", priority=9, labels=batch, waiting_since_ns=NOW - 30 * SECOND)
     assert decided("interactive-before-batch", waiting, cluster).reason == (
         "not eligible due to preemptionDelay of the policy: it waits for another 30s."
     )
     patient = replace(waiting, waiting_since_ns=NOW - 60 * SECOND)
     found = decided("interactive-before-batch", patient, cluster)
-    assert found.chosen is not None
-    assert found.chosen.node == "c-run"
+    assert node_of(found) == "c-run"
     policy = find_policy(str(RECIPES["interactive-before-batch"]))
     rules = SchedulerRules(policy=policy.default, policy_rules=policy.rules)
     protected = explain_decision(found, replace(cluster, now_ns=NOW), rules).protected
@@ -157,6 +154,5 @@ def test_a_clear_difference() -> None:
         of("a", "run", priority=950),
         of("b", "run", priority=900),
     )
-    chosen = decided("clear-difference", of("c", "new", priority=1000), cluster).chosen
-    assert chosen is not None
-    assert chosen.node == "b-run"
+    decision = decided("clear-difference", of("c", "new", priority=1000), cluster)
+    assert node_of(decision) == "b-run"

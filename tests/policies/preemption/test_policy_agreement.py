@@ -103,18 +103,29 @@ def test_the_columns_follow_the_cluster_between_decisions_at_different_times() -
             assert (found.chosen and found.chosen.victims.pods[0].name) == victim
 
 
-@pytest.mark.parametrize(
-    ("policy", "reads"),
-    [
-        (KUBE_SCHEDULER, False),
-        (Policy("guarded", victim_guards=(protected_pods("web", lambda _: True),)), True),
-        (Policy("patient", attempt_guards=(preemption_delay(SECOND),)), True),
-        (Policy("cheap", candidates=(CostCriterion("run time", run_time()),)), True),
-        (Policy("strict", strict_budgets=True, priority_gap=2), False),
-    ],
-    ids=lambda each: each.name if isinstance(each, Policy) else "",
-)
-def test_guards_and_costs_read_the_time(policy: Policy, reads: bool) -> None:  # noqa: FBT001
-    assert policy.reads_time is reads
+def reads_time(policy: Policy) -> tuple[bool, bool]:
+    """Return whether a policy reads the time, and whether rules with it do."""
     rule = PolicyRule("all", lambda _: True, policy)
-    assert SchedulerRules(policy_rules=(rule,)).reads_time is reads
+    return policy.reads_time, SchedulerRules(policy_rules=(rule,)).reads_time
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy("guarded", victim_guards=(protected_pods("web", lambda _: True),)),
+        Policy("patient", attempt_guards=(preemption_delay(SECOND),)),
+        Policy("cheap", candidates=(CostCriterion("run time", run_time()),)),
+    ],
+    ids=lambda policy: policy.name,
+)
+def test_guards_and_costs_read_the_time(policy: Policy) -> None:
+    assert reads_time(policy) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [KUBE_SCHEDULER, Policy("strict", strict_budgets=True, priority_gap=2)],
+    ids=lambda policy: policy.name,
+)
+def test_other_policies_do_not_read_the_time(policy: Policy) -> None:
+    assert reads_time(policy) == (False, False)

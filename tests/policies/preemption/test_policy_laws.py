@@ -1,4 +1,4 @@
-"""What holds for a decision by any policy: who is no victim, and what no candidate exceeds."""
+"""Laws of decisions by any policy: guards protect victims, and limits hold for candidates."""
 
 from __future__ import annotations
 
