@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable
 from typing import Any, Final
 
@@ -17,7 +18,13 @@ from extender.server.service import Service, VerbCall
 from policies.preemption.time_limit import HasTimeLeft
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, pod, pod_json
-from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
+from tests.extender.conftest import (
+    HandClock,
+    InformerState,
+    filter_body,
+    live_cluster,
+    preempt_body,
+)
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 NAMES: Final = [f"node-{number}" for number in range(20)]
@@ -92,6 +99,21 @@ async def test_the_snapshot_does_not_change_between_the_steps_of_a_decision(verb
     assert service.cluster.snapshot() is current
     at_once(steps)
     assert service.cluster.snapshot() is not current
+
+
+@pytest.mark.parametrize("verb", CALLS)
+def test_a_decision_is_recorded_with_the_version_of_the_pods_that_it_has_read(verb: str) -> None:
+    service = serve()
+    pods = InformerState()
+    service.informers = {"pods": pods}
+    first, second = (service.answer(VerbCall(verb, CALLS[verb], 0.0)) for _ in range(2))
+    next(first)
+    next(second)  # waits for the first decision
+    at_once(first).record()
+    pods.resource_version = "2"
+    at_once(second).record()
+    found = json.loads(service.decision_history.document())["decisions"]
+    assert [each["podsVersion"] for each in found] == ["2", "1"]
 
 
 @pytest.mark.parametrize("verb", CALLS)
