@@ -15,6 +15,7 @@ import re
 import sys
 from pathlib import Path
 
+import extender.protocol.vectorized_json_values  # noqa: F401 - loads numpy, as serve has before
 from extender.config.component_config import ConnectionLimits
 from extender.server.python_gc import return_free_memory
 from extender.terminal.log_output import log_to_stderr
