@@ -102,15 +102,42 @@ class NodeDryRun:
         return self.pipeline.refuse(self.node)
 
 
-def select_victims(
+@dataclass(frozen=True, slots=True)
+class EmptiedNode:
+    """A node that the preemptor fits without its potential victims.
+
+    ``potential`` are these, the most important first, each with its PDB violations.
+    """
+
+    trial: NodeDryRun
+    potential: Sequence[tuple[VictimUnit, int]]
+
+    def candidate(
+        self, victims: Sequence[tuple[VictimUnit, int]], trial: NodeDryRun
+    ) -> Candidate:
+        """Return the node with some of the potential victims; ``trial`` has all others."""
+        # In whatever order the policy reprieves, kube-scheduler takes the first victim for the most
+        # important one.
+        pods = order_victims((unit for unit, _ in victims), DEFAULT_VICTIM_ORDER)
+        evicted = {pod.uid for pod in pods}
+        return Candidate(
+            trial.node.node.name,
+            VictimSet(pods, sum(count for _, count in victims)),
+            spared=tuple(p for unit, _ in self.potential for p in unit.pods if p.uid not in evicted),
+            groups=tuple(unit for unit, _ in victims if unit.kind is not UnitKind.POD),
+            freed_claims=freed_claims(trial.pipeline, trial.node),
+        )
+
+
+def empty_node(
     pipeline: Pipeline,
     node: NodeState,
     units: VictimUnits,
     coverage: BudgetCoverage,
     policy: Policy,
     allowances: Sequence[BoundAllowance] = (),
-) -> Candidate | Rejection:
-    """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode).
+) -> EmptiedNode | Rejection:
+    """Return ``node`` without its potential victims, or why preemption cannot help there.
 
     A pod that is to be resized is on the node, and never a victim of itself. Upstream evicts it if
     its group has a lower priority.
@@ -141,23 +168,28 @@ def select_victims(
     if rejection is not None:
         return rejection
     counts = count_pdb_violations((unit.pods for unit in potential), coverage)
-    counted = list(zip(potential, counts, strict=True))
-    trial, violating = _reprieve(trial, ((unit, count) for unit, count in counted if count))
-    trial, others = _reprieve(trial, ((unit, 0) for unit, count in counted if not count))
-    victims = [unit for unit, _ in (*violating, *others)]
+    return EmptiedNode(trial, list(zip(potential, counts, strict=True)))
+
+
+def select_victims(
+    pipeline: Pipeline,
+    node: NodeState,
+    units: VictimUnits,
+    coverage: BudgetCoverage,
+    policy: Policy,
+    allowances: Sequence[BoundAllowance] = (),
+) -> Candidate | Rejection:
+    """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode)."""
+    emptied = empty_node(pipeline, node, units, coverage, policy, allowances)
+    if isinstance(emptied, Rejection):
+        return emptied
+    counted = emptied.potential
+    trial, violating = _reprieve(emptied.trial, (each for each in counted if each[1]))
+    trial, others = _reprieve(trial, (each for each in counted if not each[1]))
+    victims = [*violating, *others]
     if not victims:
-        return unresolvable(Code.NO_VICTIM_NEEDED, name)
-    # In whatever order the policy reprieves, kube-scheduler takes the first victim for the most
-    # important one.
-    pods = order_victims(victims, DEFAULT_VICTIM_ORDER)
-    evicted = {pod.uid for pod in pods}
-    return Candidate(
-        name,
-        VictimSet(pods, sum(count for _, count in violating)),
-        spared=tuple(p for unit in potential for p in unit.pods if p.uid not in evicted),
-        groups=tuple(unit for unit in victims if unit.kind is not UnitKind.POD),
-        freed_claims=freed_claims(trial.pipeline, trial.node),
-    )
+        return unresolvable(Code.NO_VICTIM_NEEDED, node.node.name)
+    return emptied.candidate(victims, trial)
 
 
 def _reprieve(

@@ -46,10 +46,10 @@ class NodeResourcesFit:
             allocatable, requested = state.node.allocatable, state.requested
             counted = _counted_already(pod, state)
             insufficient = [
-                (name, amount > _amount(allocatable, name))
+                (name, amount > amount_of(allocatable, name))
                 for name, amount in requests
-                if (more := max(0, amount - _amount(counted, name)))
-                > _amount(allocatable, name) - _amount(requested, name)
+                if (more := max(0, amount - amount_of(counted, name)))
+                > amount_of(allocatable, name) - amount_of(requested, name)
                 and (more or name in _STANDARD)
                 and not (name in delegated and is_delegated(name, state.node))
             ]
@@ -87,12 +87,13 @@ def _counted_already(pod: Pod, state: NodeState) -> Resources:
 
 def _positive(requests: Resources) -> Iterator[tuple[str, int]]:
     for name in (*_STANDARD, *sorted(requests.scalars)):
-        amount = _amount(requests, name)
+        amount = amount_of(requests, name)
         if amount > 0:
             yield name, amount
 
 
-def _amount(resources: Resources, name: str) -> int:
+def amount_of(resources: Resources, name: str) -> int:
+    """Return the amount of a resource, in its unit of scheduling: CPUs in thousandths."""
     match name:
         case "cpu":
             return resources.milli_cpu
