@@ -50,7 +50,9 @@ comment calls a default applies to a rule without the field::
         checkpoint: ""        # an annotation with the time of the last checkpoint, in RFC 3339
       cost:                   # what the criterion "lowest cost" adds up; by default it is 0
         expression: int(pod.labels["weight"])   # an integer in CEL, for each pod
-      victims: [highest priority, earliest start]     # which pods are reprieved first
+      victims: [highest priority, earliest start]     # which pods are reprieved first; or else
+                              # {strategy: cheapest, by: least lost work}: the victims of the least
+                              # cost on any node, by a criterion that then decides before candidates
       candidates: [least lost work, fewest victims]   # which node is chosen
 """
 
@@ -65,7 +67,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from policies.kubernetes.selectors import LABEL_OPERATORS
-from policies.preemption.costs.catalog import COST_CRITERIA
+from policies.preemption.costs.catalog import CHEAPEST_CRITERIA, COST_CRITERIA
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA
 
 API_VERSION: Final = "reprieve.dev/v1alpha1"
@@ -208,6 +210,13 @@ class LostWork(_Section, frozen=True):
     checkpoint: str = ""
 
 
+class CheapestVictims(_Section, frozen=True):
+    """The victims of the least cost, by the criterion that measures it."""
+
+    strategy: Literal["cheapest"]
+    by: Annotated[str, _one_of(CHEAPEST_CRITERIA)]
+
+
 class PolicyRuleFields(_Section, frozen=True):
     """A rule: the pods that it applies to, what it forbids, and what it prefers."""
 
@@ -216,7 +225,7 @@ class PolicyRuleFields(_Section, frozen=True):
     guards: Guards = Guards()
     lost_work: LostWork = LostWork()
     cost: ExpressionCost | UnsetType = UNSET
-    victims: _VictimOrder = VICTIM_CRITERIA
+    victims: _VictimOrder | CheapestVictims = VICTIM_CRITERIA
     candidates: _CandidateOrder = tuple(CANDIDATE_CRITERIA)
 
 

@@ -14,6 +14,7 @@ from extender.config.policy_file import (
     ALL_CANDIDATE_CRITERIA,
     MAX_WEIGHT,
     VICTIM_CRITERIA,
+    CheapestVictims,
     Guards,
     LabelSelectorFields,
     LostWork,
@@ -38,6 +39,7 @@ from policies.kubernetes.selectors import (
     SelectorError,
     label_requirement,
 )
+from policies.preemption.costs.catalog import CHEAPEST_CRITERIA
 
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 _KINDS: Final = (
@@ -137,7 +139,11 @@ class _PolicyValidation:
             yield from _expression_problems(
                 (*path, "cost", "expression"), rule.cost.expression, int
             )
-        yield from _criteria_problems((*path, "victims"), rule.victims, VICTIM_CRITERIA)
+        if isinstance(rule.victims, CheapestVictims):
+            inner = (*path, "victims", "by")
+            yield from _criterion_problems(inner, rule.victims.by, CHEAPEST_CRITERIA)
+        else:
+            yield from _criteria_problems((*path, "victims"), rule.victims, VICTIM_CRITERIA)
         yield from _criteria_problems(
             (*path, "candidates"), rule.candidates, ALL_CANDIDATE_CRITERIA
         )
@@ -253,14 +259,16 @@ def _weight_problems(path: FieldPath, weights: Mapping[str, float]) -> Iterator[
 def _criteria_problems(
     path: FieldPath, names: Sequence[str], known: Collection[str]
 ) -> Iterator[_Found]:
-    seen: set[str] = set()
     for index, name in enumerate(names):
-        similar = "" if name in known else similar_name(name, known)
-        if name in seen:
+        if name in names[:index]:
             yield (*path, index), f"repeats {name!r}; expected each criterion only once"
-        elif similar:
-            yield (*path, index), f"unknown criterion {name!r}; did you mean {similar!r}?"
-        elif name not in known:
-            expected = ", ".join(known)
-            yield (*path, index), f"unknown criterion {name!r}; expected one of {expected}"
-        seen.add(name)
+        else:
+            yield from _criterion_problems((*path, index), name, known)
+
+
+def _criterion_problems(path: FieldPath, name: str, known: Collection[str]) -> Iterator[_Found]:
+    if name in known:
+        return
+    similar = similar_name(name, known)
+    expected = f"did you mean {similar!r}?" if similar else f"expected one of {', '.join(known)}"
+    yield path, f"unknown criterion {name!r}; {expected}"

@@ -15,6 +15,8 @@ from extender.config.config_file import decode_source, read_source
 from extender.config.policy_file import (
     API_VERSION,
     KIND,
+    VICTIM_CRITERIA,
+    CheapestVictims,
     Guards,
     LostWork,
     MaxLostWork,
@@ -36,7 +38,13 @@ from extender.config.policy_validation import policy_problems
 from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.object_meta import parse_time
 from policies.preemption.costs.candidate_criteria import CandidateCriterion, CostCriterion
-from policies.preemption.costs.catalog import FREE, LEAST_LOST_WORK, cost_criteria, lost_work
+from policies.preemption.costs.catalog import (
+    FREE,
+    LEAST_LOST_WORK,
+    cheapest_criteria,
+    cost_criteria,
+    lost_work,
+)
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.guards.candidate_limit import CandidateLimit
 from policies.preemption.guards.victim_guard import (
@@ -140,13 +148,19 @@ def _exists(path: Path) -> bool:
 def _policy(name: str, rule: PolicyRuleFields) -> Policy:
     guards = rule.guards
     own = FREE if rule.cost is UNSET else compile_cost(rule.cost.expression)
-    costs = cost_criteria(_lost_work(rule.lost_work), own)
+    lost = _lost_work(rule.lost_work)
+    costs = cost_criteria(lost, own)
     known: Mapping[str, CandidateCriterion] = {**CANDIDATE_CRITERIA, **costs}
     candidates = tuple(known[each] for each in rule.candidates)
+    victims, by = rule.victims, None
+    if isinstance(victims, CheapestVictims):
+        by = cheapest_criteria(lost, own)[victims.by]
+        candidates = (by, *(each for each in candidates if each.name != by.name))
+        victims = VICTIM_CRITERIA
     limits = tuple(_limits(guards, known))
     return Policy(
         name=name,
-        victims=pod_order(tuple(POD_CRITERIA[each] for each in rule.victims)),
+        victims=pod_order(tuple(POD_CRITERIA[each] for each in victims)),
         candidates=candidates,
         victim_guards=(
             *victim_guards(guards),
@@ -157,6 +171,7 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
         allowance_guards=tuple(allowance_guards(guards)),
         priority_gap=guards.priority_gap,
         strict_budgets=guards.pdb == "strict",
+        cheapest_by=by,
     )
 
 

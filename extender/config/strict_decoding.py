@@ -276,4 +276,6 @@ def _unwrapped_type(kind: inspect.Type, value: Any) -> inspect.Type:
         structs = (each for each in members if isinstance(each, inspect.StructType))
         tagged = [each for each in structs if value.get(each.tag_field) == each.tag]
         return tagged[0] if tagged else kind
+    if isinstance(value, list):
+        members = [each for each in members if isinstance(each, inspect.VarTupleType)]
     return members[0] if len(members) == 1 else kind

@@ -91,12 +91,22 @@ class FilterDocument(TypedDict):
     unjudged: list[str]
 
 
+class SearchDocument(TypedDict):
+    """The search for the cheapest victims; see VictimSearch."""
+
+    by: str
+    cost: int
+    bound: int
+    nodesSearched: int
+
+
 class PreemptDocument(TypedDict):
     """The output of ``explain preempt -o json``.
 
     ``spared`` and ``units`` are those of the chosen node. ``feasible`` are the nodes that fit the
     pod without preemption. ``protected`` are the pods that the policy protects on the nodes that
-    were tried; it is present if there are any.
+    were tried; it is present if there are any. ``search`` is present if the policy asks for the
+    cheapest victims.
     """
 
     eligible: bool
@@ -113,6 +123,7 @@ class PreemptDocument(TypedDict):
     spared: list[SparedDocument]
     units: list[UnitDocument]
     protected: NotRequired[list[ProtectedDocument]]
+    search: NotRequired[SearchDocument]
 
 
 class PrecedenceDocument(TypedDict):
@@ -199,6 +210,13 @@ def preempt_document(explanation: PreemptionExplanation) -> PreemptDocument:
         "spared": [] if chosen is None else chosen.get("spared", []),
         "units": [] if best is None else _unit_documents(best),
     }
+    if decision.search is not None:
+        document["search"] = {
+            "by": decision.search.criterion,
+            "cost": decision.search.cost,
+            "bound": decision.search.bound,
+            "nodesSearched": decision.search.searched,
+        }
     if explanation.protected:
         document["protected"] = [_protected_document(each) for each in explanation.protected]
     return document

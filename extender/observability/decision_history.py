@@ -43,7 +43,8 @@ class DecisionRecord(msgspec.Struct, rename="camel", frozen=True, omit_defaults=
     ``pods_version`` is the resource version of the newest change to a pod that was known at the
     decision. ``fits`` is None for preemption. ``rejected`` counts nodes by reason. ``degraded`` is
     set for a fallback: its reason and its kind. ``protected``, ``refused_attempt`` and
-    ``refused_nodes`` are the guards that acted: see GuardActions.
+    ``refused_nodes`` are the guards that acted: see GuardActions. ``search`` tells how far the
+    cheapest victims were searched for.
     """
 
     at: str
@@ -61,6 +62,7 @@ class DecisionRecord(msgspec.Struct, rename="camel", frozen=True, omit_defaults=
     decided_by: str | None = None
     candidates: int = 0
     untried: int = 0
+    search: str = ""
     rejected: Mapping[str, int] = {}
     protected: Mapping[str, int] = {}
     refused_attempt: str = ""
@@ -128,6 +130,7 @@ def decision_record(
         decided_by=decision.decided_by,
         candidates=len(decision.candidates),
         untried=decision.untried,
+        search="" if decision.search is None else str(decision.search),
         protected=answer.guards.protected,
         refused_attempt=answer.guards.refused_attempt,
         refused_nodes=answer.guards.refused_nodes,

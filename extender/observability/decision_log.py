@@ -66,6 +66,7 @@ def _preemption_fields(decision: PreemptionDecision, answer: VerbResult) -> dict
         "candidates": len(decision.candidates),
         "rejected": len(decision.rejected),
         **_guard_fields(answer.guards),
+        **({} if decision.search is None else {"search": str(decision.search)}),
     }
 
 

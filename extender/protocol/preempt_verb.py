@@ -263,6 +263,7 @@ def _with_best(
         decision,
         chosen=ranked[0] if ranked else None,
         decided_by=order.deciding_criterion(*ranked[:2]) if len(ranked) > 1 else None,
+        search=None,
     )
 
 

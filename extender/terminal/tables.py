@@ -42,6 +42,8 @@ def preempt_table(explanation: PreemptionExplanation, rows: TableRows) -> Render
     parts: list[RenderableType] = [head]
     if decision.candidates:
         parts.append(_candidates(explanation, rows))
+    if decision.search is not None:
+        parts.append(Text(str(decision.search)))
     if decision.chosen is not None and decision.chosen.freed_claims:
         parts.append(Text(freed_devices(decision.chosen)))
     if decision.rejected:

@@ -52,6 +52,28 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class VictimSearch:
+    """How far the cheapest victims by a criterion were searched for.
+
+    ``cost`` is that of the chosen victims. No victims on any node that was tried cost less than
+    ``bound``: if both are equal, none are cheaper. ``searched`` counts the nodes that were searched
+    because their bounds did not exclude cheaper victims.
+    """
+
+    criterion: str
+    cost: int
+    bound: int
+    searched: int
+
+    def __str__(self) -> str:
+        by = f"by {self.criterion}; nodes searched: {self.searched}"
+        if self.bound == self.cost:
+            return f"no victims are cheaper {by}"
+        saving = 100 - 100 * self.bound // self.cost
+        return f"the search ended early: victims may be up to {saving}% cheaper {by}"
+
+
+@dataclass(frozen=True, slots=True)
 class PreemptionDecision:
     """Whether a pod may preempt, on which node, and with which victims.
 
@@ -60,7 +82,8 @@ class PreemptionDecision:
     that separated the chosen node from the second best (None: there was no second). ``message`` is
     the text of the pod's FailedScheduling event. ``not_evaluated`` names the in-tree filters that
     need more than the snapshot shows: with any, the victims may not suffice. ``untried`` counts the
-    nodes for which no time was left: with any, there may be better candidates.
+    nodes for which no time was left: with any, there may be better candidates. ``search`` is about
+    the cheapest victims, if the policy asks for these.
     """
 
     pod: Pod
@@ -73,6 +96,7 @@ class PreemptionDecision:
     message: str = ""
     not_evaluated: frozenset[str] = frozenset()
     untried: int = 0
+    search: VictimSearch | None = None
 
     def describe(self) -> Iterator[str]:
         """Yield, line by line, the victims and reprieved pods of each node, and what decided."""
@@ -81,6 +105,8 @@ class PreemptionDecision:
             yield from _describe_candidate(self.candidates[node])
         for node, rejection in sorted(self.rejected.items()):
             yield f"  {node}: {explained(rejection)}{resolution_note(rejection)}"
+        if self.search is not None:
+            yield str(self.search)
         if self.untried:
             yield f"not tried before the deadline: {self.untried} node(s)"
         yield from describe_not_evaluated(self.not_evaluated)

@@ -17,10 +17,12 @@ from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.costs.candidate_criteria import (
     CandidateCriterion,
     CostCriterion,
+    GroupCriterion,
     GroupTotals,
     bound,
     count_totals,
 )
+from policies.preemption.costs.catalog import PRIORITY_SHIFT
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
@@ -38,7 +40,6 @@ from policies.preemption.victim_units import VictimUnit
 
 # A pod without a start time counts as started last: it has done the least work.
 _NOT_STARTED = 2**63 - 1
-PRIORITY_SHIFT = 2**31
 
 
 def start_time(pod: Pod) -> int:
@@ -144,6 +145,8 @@ class Policy:
     order the nodes, from the most important criterion to the least: the first node is chosen. A
     victim's priority is at least ``priority_gap`` below that of the preemptor. With
     ``strict_budgets``, budgets count as :func:`with_strict_budgets` does, and none is exceeded.
+    ``cheapest_by`` is the first of ``candidates`` if, by this criterion, the cheapest victims are
+    to be found, not only those that are left after the others were reprieved.
     """
 
     name: str
@@ -155,6 +158,7 @@ class Policy:
     allowance_guards: tuple[AllowanceGuard, ...] = ()
     priority_gap: int = 1
     strict_budgets: bool = False
+    cheapest_by: CostCriterion | GroupCriterion | None = None
 
     @property
     def criteria(self) -> tuple[CandidateCriterion, ...]:

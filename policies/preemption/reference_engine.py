@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption import fit_error
-from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.cheapest_victims import CheapestVictims, prices_by
+from policies.preemption.costs.candidate_criteria import count_totals
+from policies.preemption.decision import Candidate, PreemptionDecision, VictimSearch
 from policies.preemption.departing_pods import (
     affects_other_nodes,
     may_be_simulated,
@@ -169,7 +172,7 @@ def post_filter(
         outcome = error or fit_error.not_eligible(reason, first)
         return _ineligible(filtering, reason, f"{failure} {outcome}")
     tried = _potential(snapshot, statuses, potential)
-    candidates, refusals = _dry_run(pipeline, units, tried, rules, has_time_left)
+    candidates, refusals, search = _dry_run(pipeline, units, tried, rules, has_time_left)
     order = rules.policy.order_of_candidates(snapshot)
     ranked = order.sort(candidates.values())
     rejected = _rejections_of_others(filtering, candidates, refusals)
@@ -194,6 +197,7 @@ def post_filter(
         message=" ".join(part for part in (failure, outcome) if part),
         not_evaluated=filtering.not_evaluated,
         untried=len(tried) - len(candidates) - len(refusals),
+        search=search,
     )
 
 
@@ -238,26 +242,33 @@ def _dry_run(
     tried: Collection[str],
     rules: SchedulerRules,
     has_time_left: HasTimeLeft,
-) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
-    snapshot = units.snapshot
+) -> tuple[dict[str, Candidate], dict[str, Rejection], VictimSearch | None]:
+    snapshot, policy = units.snapshot, rules.policy
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
-    allowances = rules.policy.allowances(pipeline.pod, snapshot)
-    limits = rules.policy.limits(snapshot, allowances)
+    allowances = policy.allowances(pipeline.pod, snapshot)
+    limits = policy.limits(snapshot, allowances)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
         if not has_time_left():
             break
-        found = select_victims(
-            pipeline, snapshot.nodes[name], units, coverage, rules.policy, allowances
-        )
+        found = select_victims(pipeline, snapshot.nodes[name], units, coverage, policy, allowances)
         if isinstance(found, Candidate):
             found = within(found, limits)
         if isinstance(found, Candidate):
             candidates[name] = found
         else:
             refusals[name] = found
-    return candidates, refusals
+    if policy.cheapest_by is None:
+        return candidates, refusals, None
+    prices = prices_by(policy.cheapest_by, snapshot, partial(count_totals, snapshot))
+    search = CheapestVictims(pipeline, units, coverage, rules, allowances, limits, prices)
+    limited = (name for name, each in refusals.items() if each.reasons[0].code is Code.POLICY_LIMIT)
+    result = search.search({}, None, candidates, limited, has_time_left)
+    untried = len(tried) - len(candidates) - len(refusals)
+    candidates |= result.cheaper
+    refusals = {name: each for name, each in refusals.items() if name not in candidates}
+    return candidates, refusals, result.summary(policy.cheapest_by.name, untried)
 
 
 def _rejections_of_others(

@@ -112,9 +112,7 @@ class EmptiedNode:
     trial: NodeDryRun
     potential: Sequence[tuple[VictimUnit, int]]
 
-    def candidate(
-        self, victims: Sequence[tuple[VictimUnit, int]], trial: NodeDryRun
-    ) -> Candidate:
+    def candidate(self, victims: Sequence[tuple[VictimUnit, int]], trial: NodeDryRun) -> Candidate:
         """Return the node with some of the potential victims; ``trial`` has all others."""
         # In whatever order the policy reprieves, kube-scheduler takes the first victim for the most
         # important one.
@@ -123,10 +121,37 @@ class EmptiedNode:
         return Candidate(
             trial.node.node.name,
             VictimSet(pods, sum(count for _, count in victims)),
-            spared=tuple(p for unit, _ in self.potential for p in unit.pods if p.uid not in evicted),
+            spared=tuple(
+                p for unit, _ in self.potential for p in unit.pods if p.uid not in evicted
+            ),
             groups=tuple(unit for unit, _ in victims if unit.kind is not UnitKind.POD),
             freed_claims=freed_claims(trial.pipeline, trial.node),
         )
+
+
+def potential_units(
+    preemptor: Pod,
+    node: NodeState,
+    units: VictimUnits,
+    policy: Policy,
+    allowances: Sequence[BoundAllowance] = (),
+) -> list[VictimUnit]:
+    """Return those of the units of a node that may be victims, the most important first.
+
+    A pod that is to be resized is on the node, and never a victim of itself. Upstream evicts it if
+    its group has a lower priority.
+    """
+    return unit_order(policy.victims).sort(
+        unit
+        for unit in units.of(node.pods)
+        if unit.priority <= preemptor.priority - policy.priority_gap
+        and all(
+            pod.uid != preemptor.uid
+            and policy.may_evict(pod, units.snapshot.now_ns)
+            and not any(each.protects(pod) for each in allowances)
+            for pod in unit.pods
+        )
+    )
 
 
 def empty_node(
@@ -137,27 +162,12 @@ def empty_node(
     policy: Policy,
     allowances: Sequence[BoundAllowance] = (),
 ) -> EmptiedNode | Rejection:
-    """Return ``node`` without its potential victims, or why preemption cannot help there.
-
-    A pod that is to be resized is on the node, and never a victim of itself. Upstream evicts it if
-    its group has a lower priority.
-    """
+    """Return ``node`` without its potential victims, or why preemption cannot help there."""
     name, states = node.node.name, units.snapshot.nodes
-    present = units.of(node.pods)
-    away = {pod.node_name or "" for unit in present for pod in unit.away_from(name)}
+    away = {pod.node_name or "" for unit in units.of(node.pods) for pod in unit.away_from(name)}
     if not away <= states.keys():
         return unresolvable(Code.NO_NODE_OF_MEMBER, min(away - states.keys()))
-    potential = unit_order(policy.victims).sort(
-        unit
-        for unit in present
-        if unit.priority <= pipeline.pod.priority - policy.priority_gap
-        and all(
-            pod.uid != pipeline.pod.uid
-            and policy.may_evict(pod, units.snapshot.now_ns)
-            and not any(each.protects(pod) for each in allowances)
-            for pod in unit.pods
-        )
-    )
+    potential = potential_units(pipeline.pod, node, units, policy, allowances)
     if not potential:
         return unresolvable(Code.NO_VICTIMS)
     trial = NodeDryRun(pipeline, node, {each: states[each] for each in away})

@@ -13,7 +13,13 @@ from policies.preemption.costs.candidate_criteria import (
     CostCriterion,
     GroupCriterion,
 )
-from policies.preemption.costs.catalog import DELETION_COST, deletion_cost, lost_work, restarts
+from policies.preemption.costs.catalog import (
+    DELETION_COST,
+    cheapest_criteria,
+    deletion_cost,
+    lost_work,
+    restarts,
+)
 from policies.preemption.costs.groupings import CLUSTER, GANGS, NAMESPACES, OWNERS
 from policies.preemption.costs.pod_cost import EvaluationError, Unreadable
 from policies.preemption.guards.allowance import (
@@ -31,8 +37,8 @@ from policies.preemption.guards.victim_guard import (
     unreadable_cost,
 )
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, Policy, pod_order
-from tests.builders import SECOND
-from tests.properties.strategies import Cluster
+from tests.builders import SECOND, node, pod
+from tests.properties.strategies import NODES, Cluster
 
 LOST_WORK = lost_work({"cpu": 1000, "memory": 10})
 DELETION = deletion_cost()
@@ -46,6 +52,7 @@ CRITERIA: tuple[CandidateCriterion, ...] = (
     GroupCriterion("fewest gangs", GANGS),
     GroupCriterion("fewest namespaces", NAMESPACES),
 )
+CHEAPEST = tuple(cheapest_criteria(LOST_WORK, DELETION).values())
 
 
 def _is_dear(pod: Pod) -> bool:
@@ -78,10 +85,12 @@ def shaped_policies(draw: st.DrawFn) -> Policy:
     """Draw a policy with any of what policies have."""
     drawn = st.lists(st.sampled_from(CRITERIA), max_size=4, unique_by=id)
     limits = st.tuples(st.sampled_from(CRITERIA), st.integers(0, 5))
+    by = draw(st.sampled_from([None, None, *CHEAPEST]))
+    candidates = draw(drawn)
     return Policy(
         "drawn",
         pod_order(tuple(draw(st.permutations(list(POD_CRITERIA.values()))))),
-        candidates=tuple(draw(drawn)),
+        candidates=tuple(candidates) if by is None else (by, *candidates),
         victim_guards=tuple(draw(st.lists(st.sampled_from(GUARDS), max_size=2, unique_by=id))),
         candidate_limits=tuple(
             CandidateLimit(f"limit {n}", *each)
@@ -93,6 +102,7 @@ def shaped_policies(draw: st.DrawFn) -> Policy:
         ),
         priority_gap=draw(st.sampled_from([1, 1, 2, 5])),
         strict_budgets=draw(st.booleans()),
+        cheapest_by=by,
     )
 
 
@@ -133,3 +143,41 @@ def worked_snapshots(draw: st.DrawFn, cluster: Cluster) -> Snapshot:
         now_ns=draw(st.integers(0, 9)) * SECOND + 1,
         preemptions=tuple(draw(st.lists(past, max_size=4))),
     )
+
+
+@st.composite
+def full_clusters(draw: st.DrawFn) -> Cluster:
+    """Draw full nodes with pods of various sizes, whose cheapest victims are often not the last."""
+    sizes = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=3, max_size=6)
+    names = NODES[: draw(st.integers(1, 3))]
+    pods = [
+        pod(
+            f"{name}-{n}",
+            on=name,
+            cpu=str(cpu),
+            memory=f"{memory}Gi",
+            priority=draw(st.integers(0, 2)),
+            started=draw(st.integers(0, 9)),
+            ports=draw(st.sampled_from([(), (), (), (80,)])) if n == 0 else (),
+        )
+        for name in names
+        for n, (cpu, memory) in enumerate(draw(sizes))
+    ]
+    nodes = [
+        node(
+            name,
+            cpu=str(
+                sum(each.requests.milli_cpu // 1000 for each in pods if each.node_name == name)
+            ),
+            memory=f"{sum(each.requests.memory for each in pods if each.node_name == name)}",
+        )
+        for name in names
+    ]
+    preemptor = pod(
+        "preemptor",
+        cpu=str(draw(st.integers(1, 10))),
+        memory=f"{draw(st.integers(0, 6))}Gi",
+        priority=9,
+        ports=draw(st.sampled_from([(), (), (80,)])),
+    )
+    return Cluster(tuple(nodes), tuple(pods), (), preemptor)

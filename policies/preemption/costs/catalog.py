@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from policies.kubernetes.integers import parse_integer
@@ -23,6 +24,8 @@ DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MILLI: Final = 1000
 _MOST_QUOTED: Final = 40
 
+PRIORITY_SHIFT: Final = 2**31
+"""What is added to priorities, so that none is below 0."""
 LEAST_LOST_WORK: Final = "least lost work"
 
 ParseTime = Callable[[str], int | None]
@@ -125,6 +128,34 @@ def cost_criteria(
     return {each.name: each for each in criteria}
 
 
+def cheapest_criteria(
+    lost: PodCost, own: PodCost = FREE
+) -> Mapping[str, CostCriterion | GroupCriterion]:
+    """Return the criteria by which the cheapest victims can be found, by name.
+
+    More victims never cost less: an own cost below 0 counts as 0.
+    """
+    known = cost_criteria(lost, replace(own, of=lambda pod: _at_least_zero(own.of(pod))))
+    negative = ("most restarts", "lowest deletion cost")
+    criteria = (
+        CostCriterion("fewest victims", PodCost("victims", "victims", lambda _: Cost(1))),
+        CostCriterion(
+            "smallest sum of priorities",
+            PodCost("priority", f"above -{PRIORITY_SHIFT}", _shifted_priority),
+        ),
+        *(each for name, each in known.items() if name not in negative),
+    )
+    return {each.name: each for each in criteria}
+
+
+def _at_least_zero(cost: Cost | Unreadable) -> Cost | Unreadable:
+    return cost if isinstance(cost, Unreadable) else replace(cost, fixed=max(0, cost.fixed))
+
+
+def _shifted_priority(pod: Pod) -> Cost:
+    return Cost(pod.priority + PRIORITY_SHIFT)
+
+
 def weighted_resources(pod: Pod, weights: Mapping[str, int]) -> int:
     """Return the requests of a pod in thousandths of a weighted unit."""
     requests = pod.requests
@@ -150,3 +181,5 @@ def _since_start(pod: Pod, rate: int) -> Cost:
 
 COST_CRITERIA: Final = tuple(cost_criteria(lost_work({})))
 """The names of the criteria over costs and groups."""
+CHEAPEST_CRITERIA: Final = tuple(cheapest_criteria(lost_work({})))
+"""The names of the criteria by which the cheapest victims can be found."""

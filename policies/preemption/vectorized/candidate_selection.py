@@ -6,7 +6,6 @@ Criteria are evaluated one after another, each only on the rows that are still e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -122,12 +121,4 @@ def within_limits(run: DryRunRows, limits: Sequence[Limit], policy: PolicyInput)
         rows = np.zeros(len(run.statuses.codes), np.bool_)
         rows[run.places[above]] = True
         run.statuses.refuse(rows, refused_by(limit))
-    kept = np.flatnonzero(~refused)
-    return replace(
-        run,
-        candidates=run.candidates.select(kept),
-        places=run.places[kept],
-        potential=run.potential[:, kept],
-        victims=run.victims[:, kept],
-        violations=run.violations[kept],
-    )
+    return run.keep(np.flatnonzero(~refused))

@@ -8,7 +8,7 @@ pods of one depth on all rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +41,26 @@ class DryRunRows:
     potential: Bools
     victims: Bools
     violations: Ints
+
+    def keep(self, kept: Ints) -> DryRunRows:
+        """Return the dry run with some of the candidates only."""
+        return replace(
+            self,
+            candidates=self.candidates.select(kept),
+            places=self.places[kept],
+            potential=self.potential[:, kept],
+            victims=self.victims[:, kept],
+            violations=self.violations[kept],
+        )
+
+    def without(self, nodes: Collection[str]) -> DryRunRows:
+        """Return the dry run without the candidates on some nodes."""
+        if not nodes:
+            return self
+        names = self.candidates.columns.names
+        numbers = self.candidates.numbers.tolist()
+        kept = [place for place, row in enumerate(numbers) if names[row] not in nodes]
+        return self.keep(np.array(kept, np.int64))
 
 
 @dataclass(frozen=True)

@@ -288,6 +288,7 @@ class VectorizedEngine:
             ),
             not_evaluated=filtered.decision.not_evaluated,
             untried=result.untried,
+            search=result.search,
         )
 
     def _prefix(self, filtered: FilteredRows) -> str:

@@ -15,9 +15,10 @@ import numpy as np
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.preemption.cheapest_victims import CheapestVictims, prices_by
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import is_regular
-from policies.preemption.decision import Candidate
+from policies.preemption.decision import Candidate, VictimSearch
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.filtering import (
     DeferredPodScheduling,
@@ -56,6 +57,7 @@ from policies.preemption.vectorized import (
     volume_filters,
 )
 from policies.preemption.vectorized.candidate_selection import RankedCandidates, within_limits
+from policies.preemption.vectorized.cheapest_victims import rows_to_search
 from policies.preemption.vectorized.disruption_budgets import strictly_allowed
 from policies.preemption.vectorized.dry_run import AllowedVictims, PolicyInput, dry_run
 from policies.preemption.vectorized.framework import (
@@ -99,6 +101,7 @@ class DryRunResult:
     order: Order[Candidate]
     found: Bools
     untried: int
+    search: VictimSearch | None
 
 
 @dataclass(frozen=True)
@@ -159,14 +162,13 @@ class PodEvaluation:
         now_ns, columns = self.snapshot.now_ns, view.columns.policy
         allowing = [AllowedVictims(each, columns.allowed(each, now_ns)) for each in allowances]
         reading = PolicyInput(now_ns, policy.priority_gap, allowed, allowing)
-        run = dry_run(self.filter_input, self.constraints, view, reading, self.rejections)
+        every = dry_run(self.filter_input, self.constraints, view, reading, self.rejections)
         limits = policy.limits(self.snapshot, allowances, totals)
-        run = within_limits(run, limits, reading)
+        run = within_limits(every, limits, reading)
         statuses = RowStatuses(self.rejections, len(rows))
         statuses.codes[view.rows] = run.statuses.codes
-        found = np.zeros(len(rows), np.bool_)
-        found[run.candidates.numbers] = True
         others: dict[str, Candidate] = {}
+        refused: list[str] = []
         reference_rows = np.flatnonzero(rows & self._rows_by_hand).tolist()
         evaluated = 0
         for row in reference_rows:
@@ -176,16 +178,31 @@ class PodEvaluation:
             outcome = self._select_victims(row, allowances)
             if isinstance(outcome, Candidate):
                 outcome = within(outcome, limits)
+                if isinstance(outcome, Rejection):
+                    refused.append(view.columns.names[row])
             if isinstance(outcome, Candidate):
                 others[outcome.node] = outcome
-                found[row] = True
             else:
                 statuses.set_status(row, outcome)
-        candidates = RankedCandidates(run, others)
-        order = policy.order_of_candidates(self.snapshot, totals)
-        best = candidates.best(run, order)
         untried = len(reference_rows) - evaluated
-        return DryRunResult(statuses.codes, candidates, best, order, found, untried)
+        order = policy.order_of_candidates(self.snapshot, totals)
+        summary = None
+        if policy.cheapest_by is not None:
+            prices = prices_by(policy.cheapest_by, self.snapshot, totals)
+            search = CheapestVictims(
+                *(self._pipeline, self.units, self._coverage, self.rules),
+                *(allowances, limits, prices),
+            )
+            waiting, least = rows_to_search(every, run, order.criteria[0], self.constraints)
+            result = search.search(waiting, least, others, refused, has_time_left)
+            summary = result.summary(policy.cheapest_by.name, untried)
+            run, others = run.without(result.cheaper), {**others, **result.cheaper}
+        found = np.zeros(len(rows), np.bool_)
+        found[run.candidates.numbers] = True
+        found[[self.filter_input.columns.index[name] for name in others]] = True
+        candidates = RankedCandidates(run, others)
+        best = candidates.best(run, order)
+        return DryRunResult(statuses.codes, candidates, best, order, found, untried, summary)
 
     def _select_victims(
         self, row: int, allowances: Sequence[BoundAllowance]

@@ -10,7 +10,7 @@ import numpy as np
 from policies.devices.extended_resources import delegated_resources
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import is_regular
-from policies.preemption.columns.pod_block import FIRST_RESOURCE
+from policies.preemption.columns.pod_block import FIRST_RESOURCE, PRIORITY
 from policies.preemption.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from policies.preemption.filtering.status import Code, Reason, Rejection
 from policies.preemption.vectorized.framework import FilterInput, VectorizedFilter
@@ -101,6 +101,16 @@ class ResourcesConstraint:
         free = [self._free_amounts(view, r, self.nominated[i]) for i, r in enumerate(self.requests)]
         requests_of_pods = [view.channel(FIRST_RESOURCE + r.place) for r in self.requests]
         return ResourcesConstraintState(free, requests_of_pods, self._free_pod_slots(view))
+
+    def shortages(self, view: RowView) -> Iterator[tuple[Ints, Ints]]:
+        """Yield what each row lacks of pod slots and of each resource, and what each pod frees.
+
+        Rows that lack none have at most 0. The pods of ``view`` are all on their rows.
+        """
+        yield -self._free_pod_slots(view), np.ones_like(view.channel(PRIORITY))
+        for place, request in enumerate(self.requests):
+            missing = -self._free_amounts(view, request, self.nominated[place])
+            yield missing, view.channel(FIRST_RESOURCE + request.place)
 
     def _free_amounts(self, view: RowView, request: RequestedResource, nominated: Ints) -> Ints:
         nodes = view.columns.nodes

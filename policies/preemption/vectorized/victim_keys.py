@@ -19,11 +19,13 @@ from policies.preemption.costs.candidate_criteria import (
     GroupCriterion,
     GroupTotals,
 )
+from policies.preemption.costs.catalog import PRIORITY_SHIFT
 from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
-from policies.preemption.policy import CANDIDATE_CRITERIA, PRIORITY_SHIFT
+from policies.preemption.policy import CANDIDATE_CRITERIA
 from policies.preemption.vectorized.dry_run import AllowedVictims, DryRunRows
+from policies.preemption.vectorized.row_view import RowView
 
 _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 
@@ -41,6 +43,19 @@ def criterion_keys(run: DryRunRows, criterion: Criterion[Candidate], level: Ints
     if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
         return None
     return known(run, level)
+
+
+def prices(run: DryRunRows, criterion: BoundCriterion) -> Ints:
+    """Return the price of each pod of the rows; see :func:`cheapest_victims.prices_by`."""
+    source, view = criterion.source, run.candidates
+    columns = view.columns.policy
+    if isinstance(source, GroupCriterion):
+        return np.ones_like(view.channel(PRIORITY))
+    if source.grouping is None:
+        return _costs(view, source.cost, criterion.now_ns)
+    totals = columns.totals(source.cost, source.grouping, criterion.now_ns)
+    of_groups: Ints = totals[view.policy_channel(columns.group_channel(source.grouping))]
+    return of_groups
 
 
 def group_totals(columns: PolicyColumns, now_ns: int) -> GroupTotals:
@@ -81,11 +96,14 @@ def _count_groups(run: DryRunRows, level: Ints, grouping: Grouping) -> Ints:
 
 
 def _sum_of_victims(run: DryRunRows, level: Ints, cost: PodCost, now_ns: int) -> Ints:
-    channel = run.candidates.columns.policy.cost_channel(cost)
-    fixed, rate, since = (run.candidates.policy_channel(channel + i)[:, level] for i in range(3))
-    costs = np.where(run.victims[:, level], costs_at(now_ns, fixed, rate, since), 0)
-    total: Ints = costs.sum(axis=0)
+    costs = _costs(run.candidates, cost, now_ns, level)
+    total: Ints = np.where(run.victims[:, level], costs, 0).sum(axis=0)
     return total
+
+
+def _costs(view: RowView, cost: PodCost, now_ns: int, level: Ints | slice = slice(None)) -> Ints:
+    channel = view.columns.policy.cost_channel(cost)
+    return costs_at(now_ns, *(view.policy_channel(channel + i)[:, level] for i in range(3)))
 
 
 def _sum_of_groups(

@@ -15,7 +15,7 @@ from typing import Final
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
 from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
-from policies.preemption.costs.catalog import lost_work
+from policies.preemption.costs.catalog import cheapest_criteria, lost_work
 from policies.preemption.costs.groupings import GANGS, NAMESPACES
 from policies.preemption.guards.allowance import loop_breaker, min_available, window_limit
 from policies.preemption.guards.candidate_limit import CandidateLimit
@@ -36,12 +36,21 @@ _LOST_WORK: Final = CostCriterion("least lost work", lost_work({"cpu": 1000}))
 _LOST_GANGS: Final = CostCriterion("least lost work of gangs", _LOST_WORK.cost, GANGS)
 _UPSTREAM: Final = tuple(CANDIDATE_CRITERIA.values())
 
+
+def _cheapest(criterion: str) -> Policy:
+    by = cheapest_criteria(_LOST_WORK.cost)[criterion]
+    return Policy("", candidates=(by, *_UPSTREAM), cheapest_by=by)
+
+
 POLICIES: Final[Mapping[str, Policy]] = {
     "lost work": Policy("", candidates=(_LOST_WORK, *_UPSTREAM)),
     "lost work of gangs": Policy("", candidates=(_LOST_GANGS, *_UPSTREAM)),
     "fewest gangs": Policy("", candidates=(GroupCriterion("fewest gangs", GANGS), *_UPSTREAM)),
     "minimum run time": Policy("", victim_guards=(min_runtime("", lambda _: True, _MINUTE),)),
     "strict budgets": Policy("", strict_budgets=True),
+    "cheapest lost work": _cheapest("least lost work"),
+    "cheapest gangs": _cheapest("least lost work of gangs"),
+    "cheapest number": _cheapest("fewest victims"),
     "limits": Policy(
         "",
         candidate_limits=(

@@ -208,6 +208,30 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             ),
         ],
     ),
+    "cheapest victims": (
+        RULE
+        + """
+  victims: {strategy: cheap, by: most restarts}
+""",
+        [
+            "7: rules[0].victims.strategy: Invalid enum value 'cheap'; expected one of cheapest",
+            (
+                "7: rules[0].victims.by: unknown criterion 'most restarts'; expected one of fewest "
+                "victims, smallest sum of priorities, lowest cost, least lost work, "
+            ),
+        ],
+    ),
+    "a strategy without a criterion": (
+        f"{RULE}\n  victims: {{strategy: cheapest}}\n",
+        ["7: rules[0].victims: Object missing required field by"],
+    ),
+    "an order of a wrong type": (
+        f"{RULE}\n  victims: [5, highest]\n",
+        [
+            "7: rules[0].victims[0]: Expected str, got int",
+            "7: rules[0].victims[1]: unknown criterion 'highest'; did you mean 'highest priority'",
+        ],
+    ),
     "weights": (
         RULE
         + """

@@ -96,6 +96,8 @@ def test_the_built_in_policy_is_shown_as_a_file_would_have_it() -> None:
         ("guards: {priorityGap: 6}", "node-2"),
         ("guards: {priorityGap: 10}", ""),
         ("guards: {maxVictims: 1}", "node-1"),
+        ("victims: {strategy: cheapest, by: fewest victims}", "node-1"),
+        ("victims: {strategy: cheapest, by: least run time}", "node-2"),
         # The pods of node-2 have run for 200 seconds, the database for 7200.
         (
             "guards: {maxLostWork: {amount: 399, per: seconds}}, lostWork: {weights: {cpu: 1}}",

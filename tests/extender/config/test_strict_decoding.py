@@ -167,7 +167,7 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
                 f"F:1: policy: {policy}:3: (the document): Object contains unknown field metdata; "
                 "did you mean metadata?"
             ),
-            f"F:1: policy: {policy}:6: rules[0].victims: Expected array, got int",
+            f"F:1: policy: {policy}:6: rules[0].victims: Expected object | array, got int",
         ]
 
     def test_certificates_are_validated(self, tmp_path: Path) -> None:

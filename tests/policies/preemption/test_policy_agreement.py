@@ -26,13 +26,18 @@ from policies.preemption.reference_engine import ReferenceEngine, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import SECOND, node, pod, snapshot
 from tests.properties.engines import assert_agreement
-from tests.properties.policies import shaped_policies, worked_snapshots
+from tests.properties.policies import full_clusters, shaped_policies, worked_snapshots
 from tests.properties.strategies import Cluster, grouped_clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 
 
-@given(st.one_of(rich_clusters(), grouped_clusters()), shaped_policies(), releases, st.data())
+@given(
+    st.one_of(rich_clusters(), grouped_clusters(), full_clusters()),
+    shaped_policies(),
+    releases,
+    st.data(),
+)
 def test_any_policy(
     cluster: Cluster, policy: Policy, release: Release, data: st.DataObject
 ) -> None:

@@ -16,7 +16,7 @@ from policies.preemption.guards.candidate_limit import with_strict_budgets
 from policies.preemption.policy import Policy, SchedulerRules
 from policies.preemption.reference_engine import preempt
 from policies.preemption.victim_selection import NodeDryRun
-from tests.properties.policies import shaped_policies, worked_snapshots
+from tests.properties.policies import full_clusters, shaped_policies, worked_snapshots
 from tests.properties.strategies import Cluster, clusters, rich_clusters
 
 
@@ -71,7 +71,7 @@ def test_no_candidate_exceeds_a_limit_an_allowance_or_a_strict_budget(
             assert all(evicted[each.key] <= max(0, each.allowed) for each in strict.budgets)
 
 
-@given(clusters(), shaped_policies(), st.data())
+@given(st.one_of(clusters(), full_clusters()), shaped_policies(), st.data())
 def test_the_pod_does_not_fit_if_any_victim_stays(
     cluster: Cluster, policy: Policy, data: st.DataObject
 ) -> None:
