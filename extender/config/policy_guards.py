@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import UNSET
 
-from extender.cel.pod_expression import compile_pod_expression
 from extender.config.policy_file import Guards, PodSelectorFields, given
 from extender.config.policy_validation import requirements_of
 from policies.kubernetes.duration import parse_duration
@@ -87,6 +86,8 @@ def compile_selector(fields: PodSelectorFields) -> CompiledSelector:
     )
     if fields.expression is UNSET:
         return CompiledSelector(selector.matches)
+    from extender.cel.pod_expression import compile_pod_expression  # imported on use: start-up time
+
     expression = compile_pod_expression(fields.expression, bool)
     return CompiledSelector(
         lambda pod: selector.matches(pod) and expression.evaluate(pod), expression.annotations
@@ -95,6 +96,8 @@ def compile_selector(fields: PodSelectorFields) -> CompiledSelector:
 
 def compile_cost(source: str) -> PodCost:
     """Return the cost that a valid expression defines."""
+    from extender.cel.pod_expression import compile_pod_expression  # imported on use: start-up time
+
     expression = compile_pod_expression(source, int)
     return expression_cost(EXPRESSION_COST, expression.evaluate, expression.annotations)
 

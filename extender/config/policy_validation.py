@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import UNSET
 
-from extender.cel.pod_expression import PodExpressionError, compile_pod_expression
 from extender.cluster.preemption_history import KEPT_NS
 from extender.config.policy_file import (
     ALL_CANDIDATE_CRITERIA,
@@ -223,6 +222,9 @@ def _window_problems(path: FieldPath, text: str, least_ns: int) -> Iterator[_Fou
 
 
 def _expression_problems(path: FieldPath, source: str, result: type[int]) -> Iterator[_Found]:
+    # imported on use: start-up time
+    from extender.cel.pod_expression import PodExpressionError, compile_pod_expression
+
     try:
         compile_pod_expression(source, result)
     except PodExpressionError as error:

@@ -132,7 +132,11 @@ def test_a_new_module_must_choose_its_layer(contract: str, graph: grimp.ImportGr
         # Its 839 modules cost 40 MiB and a third of a second.
         ("fakeapi", "fakeapi.apiserver.serving.http_server", ("kubernetes_asyncio",)),
         ("record", "extender.recording.command", ("kubernetes_asyncio", "fakeapi.apiserver")),
-        ("serve", "extender.server.process", ("fakeapi.apiserver", "fakeapi.testing")),
+        (
+            "serve",
+            "extender.server.process",
+            ("extender.cel", "fakeapi.apiserver", "fakeapi.testing", "pydantic"),
+        ),
         ("--version", "extender.terminal.command_groups", HEAVY),
         ("explain", "extender.terminal.command_groups", ("extender.explain", "numpy")),
     ],
