@@ -239,8 +239,8 @@ ERRORS: list[tuple[str, str]] = [
     ("explain scaledown --cluster C --replicaset /b --delete 1", "'/b'; expected NAMESPACE/NAME"),
     ("explain scaledown --cluster C --replicaset a/b/c --delete 1", "expected NAMESPACE/NAME"),
     ("explain scaledown --cluster C --replicaset a/b --delete 1", "no ReplicaSet 'a/b' in --clust"),
-    ("explain scaledown --cluster C --replicaset a/b --delete -1", "greater than or equal to 0"),
-    ("explain scaledown --cluster C --replicaset a/b --delete x", "should be a valid integer"),
+    ("explain scaledown --cluster C --replicaset a/b --delete -1", "Invalid value for '--delete'"),
+    ("explain scaledown --cluster C --replicaset a/b --delete x", "Invalid value for '--delete'"),
     (
         "explain scaledown --cluster RS --replicaset default/web --delete 1",
         "expected at most 0, as",
