@@ -39,6 +39,7 @@ _ASKED: Final[Mapping[str, tuple[int, int]]] = {
     "plain": (8, 16),
     "constrained": (8, 16),
     "large": (30, 60),
+    "medium": (3, 6),
     "small": (1, 2),
 }
 """Cores and GiB that each preemptor asks for."""

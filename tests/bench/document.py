@@ -30,6 +30,7 @@ PLOT: Final = Path("docs/performance.svg")
 GO: Final = Path(__file__).with_name("go.toml")
 
 _NOTHING: Final = "–"  # noqa: RUF001 - no figure, written as other tables write it
+_POLICIES: Final = ("policy-", "expression-")
 _SIZES: Final = (1_000, 5_000, 15_000)
 _COLORS: Final = {"plain": "#0072b2", "constrained": "#d55e00", "large": "#009e73"}
 _NODES: Final = Axis("nodes", 80, 20_000, (100, 1_000, 5_000, 15_000))
@@ -53,6 +54,7 @@ def write_document() -> None:
         f"{measured.calibration * 1e3:.1f} ms.\n",
         "decisions": table(list(_decisions(measured.figures, go))),
         "others": table(list(_others(measured.figures, read_budgets("extender")))),
+        "policies": table(list(_found(_of_policies(measured.figures), read_budgets("extender")))),
         "controllers": table(list(_found(beside.figures, read_budgets("controllers")))),
         "scheduling": table(list(_found(asked.figures, read_budgets("scheduling")))),
     }
@@ -127,8 +129,12 @@ def _others(figures: Mapping[str, Figure], budgets: Mapping[str, Budget]) -> Ite
         for variant in VARIANTS
         for suffix in ("", "-p99")
     }
-    others = {name: figure for name, figure in figures.items() if name not in decisions}
-    yield from _found(others, budgets)
+    shown = decisions | _of_policies(figures).keys()
+    yield from _found({name: each for name, each in figures.items() if name not in shown}, budgets)
+
+
+def _of_policies(figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
+    return {name: each for name, each in figures.items() if name.startswith(_POLICIES)}
 
 
 def _found(figures: Mapping[str, Figure], budgets: Mapping[str, Budget]) -> Iterator[list[str]]:
