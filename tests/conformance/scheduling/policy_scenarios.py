@@ -1,4 +1,4 @@
-"""Policies at a real kube-scheduler: budgets that hold, owners that do not preempt in turn."""
+"""Policies at a real kube-scheduler: budgets that hold, turns that end, gangs that stay whole."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from typing import Final
 from tests.builders import Document
 from tests.commands import ROOT
 from tests.conformance.scheduling.environment import Environment, SchedulingScenario, Setting
+from tests.conformance.scheduling.group_scenarios import ALL, GATES, member, pod_group
 from tests.conformance.scheduling.pods import bound_pod, budget, pending_pod, small_node
 
 NODES: Final = 50
 ALLOWED: Final = 5
 DATABASE: Final = {"app": "db"}
+SOONER: Final = 1_500_000_000
+LATER: Final = 1_700_000_000
+WHOLE: Final[Document] = {"disruptionMode": ALL}
 
 
-def _by(policy: str) -> Setting:
-    """Return the setting of a policy of deploy/policies."""
+def _by(policy: str, gates: tuple[str, ...] = ()) -> Setting:
+    """Return the setting of a policy of deploy/policies, behind feature gates."""
     path = ROOT / "deploy" / "policies" / f"{policy}.yaml"
-    return Setting(serving={"search": "cluster", "policy": str(path)})
+    return Setting(gates=gates, serving={"search": "cluster", "policy": str(path)})
 
 
 async def _many_preemptors(env: Environment) -> None:
@@ -108,10 +112,49 @@ async def teams_preempt_each_other_by_default(env: Environment) -> None:
     await _take_turns(env, ("a", 5), ("b", 10), ("a", 50), ("b", 100))
 
 
+async def a_job_is_taken_whole_before_parts_of_two(env: Environment) -> None:
+    """By default the other node would be chosen, whose pods started later."""
+    await env.load(small_node("node-0"), small_node("node-1"))
+    await env.load(*(_of("whole", bound_pod(f"whole-{n}", "node-0", "1", 1)) for n in range(2)))
+    await env.load(
+        *(_of(job, bound_pod(job, "node-1", "1", 1, started=LATER)) for job in ("one", "other"))
+    )
+    await env.cluster.create(pending_pod("new", "2"))
+    await env.wait_preempted("new", "node-0", 2)
+    assert env.deleted() == ["whole-0", "whole-1"]
+
+
+async def _gang_beside(env: Environment, started: int) -> None:
+    """Create a pod of one core: a gang of two is on a node, and a pod on the other, ``started``."""
+    await env.load(small_node("node-0"), small_node("node-1"), pod_group("gang", 2, 5, **WHOLE))
+    gang = (bound_pod(f"member-{n}", "node-0", "1", 5, started=SOONER) for n in range(2))
+    await env.load(*(member(pod, "gang") for pod in gang))
+    await env.load(bound_pod("dear", "node-1", "1", 1000))
+    await env.load(bound_pod("single", "node-1", "1", 5, started=started))
+    await env.cluster.create(pending_pod("new", "1"))
+
+
+async def a_gang_is_spared_whole(env: Environment) -> None:
+    """It loses more work than a pod that started later."""
+    await _gang_beside(env, LATER)
+    await env.wait_preempted("new", "node-1")
+    assert env.deleted() == ["single"]
+
+
+async def a_gang_is_taken_whole(env: Environment) -> None:
+    """Both members are preempted, though one would be enough; together they lose less work."""
+    await _gang_beside(env, started=1)
+    await env.wait_preempted("new", "node-0", 2)
+    assert env.deleted() == ["member-0", "member-1"]
+
+
 SCENARIOS: Final = [
     SchedulingScenario(a_strict_budget_is_never_exceeded, _by("strict-budgets")),
     SchedulingScenario(a_budget_is_exceeded_by_default),
     SchedulingScenario(two_teams_preempt_each_other_once, _by("no-ping-pong")),
     SchedulingScenario(three_teams_preempt_each_other_once, _by("no-ping-pong")),
     SchedulingScenario(teams_preempt_each_other_by_default),
+    SchedulingScenario(a_job_is_taken_whole_before_parts_of_two, _by("whole-gangs")),
+    SchedulingScenario(a_gang_is_spared_whole, _by("whole-gangs", GATES)),
+    SchedulingScenario(a_gang_is_taken_whole, _by("whole-gangs", GATES)),
 ]
