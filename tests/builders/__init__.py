@@ -21,27 +21,7 @@ of definitions of custom resources are in ``tests.builders.definitions``.
 
 from __future__ import annotations
 
-from tests.builders.manifests import (
-    Document,
-    blocking,
-    container_json,
-    controller_spec,
-    encoded,
-    event_json,
-    manifest,
-    node_json,
-    owner,
-    pdb_json,
-    pod_json,
-    pod_request,
-    pod_spec,
-    rfc3339,
-    running_pod,
-    thing,
-    without_none,
-    workload_json,
-)
-from tests.builders.values import (
+from policies.testing.values import (
     LATE,
     MEASURED,
     NO_LABELS,
@@ -62,6 +42,26 @@ from tests.builders.values import (
     volume,
     without_causes,
     workload,
+)
+from tests.builders.manifests import (
+    Document,
+    blocking,
+    container_json,
+    controller_spec,
+    encoded,
+    event_json,
+    manifest,
+    node_json,
+    owner,
+    pdb_json,
+    pod_json,
+    pod_request,
+    pod_spec,
+    rfc3339,
+    running_pod,
+    thing,
+    without_none,
+    workload_json,
 )
 
 __all__ = [

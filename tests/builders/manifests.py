@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.builders.values import NO_LABELS, taint
+from policies.testing.values import NO_LABELS, taint
 
 Document = dict[str, Any]
 

@@ -29,8 +29,8 @@ from policies.kubernetes.storage import StorageKind
 from policies.preemption.engine import Engine
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
+from policies.testing.storage import StorageObject
 from tests.builders import encoded, pod_json
-from tests.builders.storage import StorageObject
 
 
 class HandClock:

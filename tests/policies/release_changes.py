@@ -22,8 +22,8 @@ from policies.kubernetes.storage import (
     VolumeAttachment,
 )
 from policies.preemption.reference_engine import filter_nodes
+from policies.testing.storage import StorageObject
 from tests.builders import claim, node, pod, snapshot, volume
-from tests.builders.storage import StorageObject
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ from policies.preemption.guards.victim_guard import (
     unreadable_cost,
 )
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, Policy, pod_order
+from policies.testing.strategies import NODES, Cluster
 from tests.builders import SECOND, node, pod
-from tests.properties.strategies import NODES, Cluster
 
 LOST_WORK = lost_work({"cpu": 1000, "memory": 10})
 DELETION = deletion_cost()

@@ -17,11 +17,11 @@ from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.kubernetes.storage import PodStorage, Storage
 from policies.preemption.engine import Engine
 from policies.preemption.policy import DEFAULT_RULES
+from policies.testing.storage import build_storage
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import pending
 from tests.bench.timing import Effort, latency, milliseconds, repeated
 from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, request, same, uses
-from tests.builders.storage import build_storage
 from tests.properties.engines import ENGINES
 
 _WANTED: Final = gpu_claim("wanted", request(count=2), constraints=(same("numa"),))

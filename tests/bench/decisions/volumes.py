@@ -30,12 +30,12 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.engine import Engine
 from policies.preemption.policy import DEFAULT_RULES
+from policies.testing.storage import StorageObject, build_storage
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import pending
 from tests.bench.decisions.devices import decide
 from tests.bench.timing import Effort, latency, milliseconds, repeated
 from tests.builders import claim
-from tests.builders.storage import StorageObject, build_storage
 from tests.properties.engines import ENGINES
 
 _DRIVER: Final = "csi.example.com"

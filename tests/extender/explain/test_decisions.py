@@ -26,10 +26,10 @@ from policies.preemption.policy import (
     SchedulerRules,
 )
 from policies.replicaset import decide_scale_down
+from policies.testing.storage import build_storage
 from tests.builders import LATE, MEASURED, budget, late_claim, node, pod, snapshot
 from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, uses
 from tests.builders.replicas import NOW_NS, replica
-from tests.builders.storage import build_storage
 from tests.commands import rendered
 
 VIP = pod("vip", cpu="2", priority=10)

@@ -24,6 +24,7 @@ from policies.kubernetes.releases import NEWEST
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine
+from policies.testing.strategies import Cluster, clusters
 from tests.builders import budget, node, node_json, pod, pod_json
 from tests.extender.conftest import (
     Extender,
@@ -35,7 +36,6 @@ from tests.extender.conftest import (
     served,
 )
 from tests.properties.sampling import examples
-from tests.properties.strategies import Cluster, clusters
 
 VIP = pod_json("vip", cpu="1", priority=10)
 

@@ -33,9 +33,9 @@ from policies.preemption.engine import Engine
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine
+from policies.testing.storage import StorageObject
 from tests.builders import LATE, MEASURED, claim, late_claim, node, pod, pod_group, volume
 from tests.builders.devices import GPU, gpu, gpu_claim, gpus, uses
-from tests.builders.storage import StorageObject
 
 RULES: Final = SchedulerRules(release("1.38", {"CompositePodGroup": True}))
 ZONES: Final = {"n1": {"zone": "a"}, "n2": {"zone": "b"}}

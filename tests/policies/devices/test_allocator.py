@@ -26,9 +26,9 @@ from policies.kubernetes.devices import (
 from policies.kubernetes.quantity import NANOS
 from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from policies.kubernetes.storage import ResourceClaim
+from policies.testing.storage import StorageObject, build_storage
 from tests.builders import node
 from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, request, same, units
-from tests.builders.storage import StorageObject, build_storage
 
 FITS, REFUSED, UNKNOWN, ERROR = Outcome.FITS, Outcome.REFUSED, Outcome.UNKNOWN, Outcome.ERROR
 FOUR = gpus("node-1", *(gpu(f"gpu-{n}", numa=n // 2) for n in range(4)))

@@ -33,9 +33,9 @@ from policies.kubernetes.devices import (
 from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from policies.kubernetes.snapshot import Node
 from policies.kubernetes.storage import ResourceClaim, Storage
+from policies.testing.storage import build_storage
 from tests.builders import node
 from tests.builders.devices import DRIVER, GPU, gpu, gpus, held_by, request, same
-from tests.builders.storage import build_storage
 
 GATES = release("1.37").gates
 POOLS = ("node-1", "node-2", "shared")

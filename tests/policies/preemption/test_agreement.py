@@ -46,11 +46,8 @@ from policies.preemption.policy import (
 )
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
 from policies.preemption.vectorized import VectorizedEngine
-from tests.builders import LATE, claim, late_claim, volume
-from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, request, same
-from tests.builders.storage import build_storage
-from tests.properties.engines import assert_agreement
-from tests.properties.strategies import (
+from policies.testing.storage import build_storage
+from policies.testing.strategies import (
     DEVICE,
     NODES,
     SCHEDULERS,
@@ -60,6 +57,9 @@ from tests.properties.strategies import (
     grouped_clusters,
     rich_clusters,
 )
+from tests.builders import LATE, claim, late_claim, volume
+from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, request, same
+from tests.properties.engines import assert_agreement
 
 GROUPED_RELEASES = [
     NEWEST,

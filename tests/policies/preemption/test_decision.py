@@ -23,8 +23,8 @@ from policies.preemption.filtering.status import (
 from policies.preemption.guards.victim_guard import protected_pods
 from policies.preemption.policy import Policy, SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, preempt
+from policies.testing.storage import build_storage
 from tests.builders import LATE, MEASURED, budget, claim, late_claim, node, pod, snapshot
-from tests.builders.storage import build_storage
 
 WEB = {"app": "web"}
 

@@ -13,8 +13,8 @@ from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.time_limit import DeadlineExceededError, HasTimeLeft
 from policies.preemption.vectorized import VectorizedEngine
+from policies.testing.strategies import Cluster, clusters
 from tests.builders import node, pod, snapshot
-from tests.properties.strategies import Cluster, clusters
 
 
 def time_for(count: int) -> HasTimeLeft:

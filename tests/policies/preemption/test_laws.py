@@ -41,8 +41,8 @@ from policies.preemption.policy import (
 )
 from policies.preemption.reference_engine import filter_nodes, preempt
 from policies.preemption.victim_selection import NodeDryRun
+from policies.testing.strategies import Cluster, clusters, rich_clusters
 from tests.builders import snapshot
-from tests.properties.strategies import Cluster, clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 any_clusters = rich_clusters() | clusters()

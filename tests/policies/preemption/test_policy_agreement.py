@@ -24,10 +24,10 @@ from policies.preemption.policy import (
 )
 from policies.preemption.reference_engine import ReferenceEngine, preempt
 from policies.preemption.vectorized import VectorizedEngine
+from policies.testing.strategies import Cluster, grouped_clusters, rich_clusters
 from tests.builders import SECOND, node, pod, snapshot
 from tests.properties.engines import assert_agreement
 from tests.properties.policies import full_clusters, shaped_policies, worked_snapshots
-from tests.properties.strategies import Cluster, grouped_clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 

@@ -16,8 +16,8 @@ from policies.preemption.guards.candidate_limit import with_strict_budgets
 from policies.preemption.policy import Policy, SchedulerRules
 from policies.preemption.reference_engine import preempt
 from policies.preemption.victim_selection import NodeDryRun
+from policies.testing.strategies import Cluster, clusters, rich_clusters
 from tests.properties.policies import full_clusters, shaped_policies, worked_snapshots
-from tests.properties.strategies import Cluster, clusters, rich_clusters
 
 
 def shuffled(snapshot: Snapshot, data: st.DataObject) -> Snapshot:

@@ -41,8 +41,8 @@ from policies.preemption.policy import (
 )
 from policies.preemption.victim_selection import ineligibility, is_terminating_by_preemption
 from policies.preemption.victim_units import victim_units
+from policies.testing.storage import build_storage
 from tests.builders import encoded
-from tests.builders.storage import build_storage
 
 CASES: list[dict[str, Any]] = msgspec.json.decode(
     (Path(__file__).parents[2] / "vectors" / "preemption.json").read_bytes()

@@ -37,8 +37,8 @@ from policies.preemption.policy import (
     pod_order,
     start_time,
 )
+from policies.testing.strategies import TOPOLOGIES, rich_budgets, rich_nodes, rich_residents
 from tests.builders import SECOND, budget, holding, node, pod, snapshot
-from tests.properties.strategies import TOPOLOGIES, rich_budgets, rich_nodes, rich_residents
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 GPU = "example.com/gpu"

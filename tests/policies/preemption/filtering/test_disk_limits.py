@@ -17,8 +17,8 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Rejection, refused
+from policies.testing.storage import StorageObject
 from tests.builders import claim, node, pod, snapshot, volume, without_causes
-from tests.builders.storage import StorageObject
 
 FILTER = filters_named(["NodeVolumeLimits"])
 TOO_MANY = refused(Code.TOO_MANY_VOLUMES)

@@ -27,8 +27,8 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.filtering import filters_named, run_pre_filters
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
+from policies.testing.storage import StorageObject
 from tests.builders import claim, node, pod, snapshot, volume, without_causes
-from tests.builders.storage import StorageObject
 
 FILTER = filters_named(["NodeVolumeLimits"])
 RULES = SchedulerRules(filters=FILTER)

@@ -35,8 +35,8 @@ from policies.preemption.filtering.status import Code, Reason, Rejection, unreso
 from policies.preemption.filtering.unbound_claims import FirstByLabels
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine
+from policies.testing.storage import StorageObject
 from tests.builders import claim, node, pod, snapshot, without_causes
-from tests.builders.storage import StorageObject
 
 RULES = SchedulerRules(filters=filters_named(["VolumeBinding"]))
 NO_VOLUME = unresolvable(Code.NO_VOLUME_TO_BIND)

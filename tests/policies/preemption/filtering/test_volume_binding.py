@@ -19,8 +19,8 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.testing.storage import StorageObject
 from tests.builders import LATE, MEASURED, claim, late_claim, node, pod, snapshot
-from tests.builders.storage import StorageObject
 
 RULES = SchedulerRules(filters=filters_named(["VolumeBinding"]))
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"

@@ -17,8 +17,8 @@ from policies.kubernetes.storage import (
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.testing.storage import StorageObject
 from tests.builders import LATE, claim, late_claim, node, pod, snapshot, without_causes
-from tests.builders.storage import StorageObject
 
 RULES = SchedulerRules(filters=filters_named(["VolumeZone"]))
 REFUSED = unresolvable(Code.VOLUME_ZONE)

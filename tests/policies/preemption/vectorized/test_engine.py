@@ -15,9 +15,9 @@ from policies.kubernetes.releases import NEWEST
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
 from policies.preemption.vectorized import VectorizedEngine
+from policies.testing.strategies import Cluster, rich_clusters
 from tests.builders import budget, node, pod, snapshot
 from tests.properties.engines import assert_agreement
-from tests.properties.strategies import Cluster, rich_clusters
 
 RULES = SchedulerRules(NEWEST)
 PREEMPTOR = pod("preemptor", cpu="1", priority=10)

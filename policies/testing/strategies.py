@@ -33,7 +33,7 @@ from policies.kubernetes.snapshot import (
     Pod,
     Snapshot,
 )
-from tests.builders import budget, node, pod, pod_group, snapshot, toleration
+from policies.testing.values import budget, node, pod, pod_group, snapshot, toleration
 
 NODES = ("node-1", "node-2", "node-3")
 LABELS: tuple[Mapping[str, str], ...] = (
@@ -73,6 +73,7 @@ class Cluster:
 
     @property
     def snapshot(self) -> Snapshot:
+        """The snapshot with these objects."""
         whole = snapshot(
             *self.nodes,
             *self.pods,

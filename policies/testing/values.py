@@ -54,7 +54,7 @@ from policies.kubernetes.storage import (
     StorageKind,
 )
 from policies.preemption.filtering.status import Rejection
-from tests.builders.storage import StorageObject, build_storage
+from policies.testing.storage import StorageObject, build_storage
 
 SECOND = 10**9
 NO_LABELS: Mapping[str, str] = {}
