@@ -43,6 +43,7 @@ comment calls a default applies to a rule without the field::
         minAvailable:         # ready pods of each workload that stay, without a disruption budget
         - replicas: 1
           owners: [Deployment]
+        plugins: []           # guards in Python, by their names in installed packages; default none
       lostWork:               # the work that is lost with a victim: weighted requests times time
         weights:              # by resource: per core, GiB, or unit of an extended resource;
           nvidia.com/gpu: 1   # by default, a core counts as a fiftieth of a GPU, which is about
@@ -53,7 +54,8 @@ comment calls a default applies to a rule without the field::
       victims: [highest priority, earliest start]     # which pods are reprieved first; or else
                               # {strategy: cheapest, by: least lost work}: the victims of the least
                               # cost on any node, by a criterion that then decides before candidates
-      candidates: [least lost work, fewest victims]   # which node is chosen
+      candidates: [least lost work, fewest victims]   # which node is chosen; also costs in Python,
+                              # by their names in installed packages
 """
 
 from __future__ import annotations
@@ -92,9 +94,23 @@ _Duration: TypeAlias = Annotated[
 _VictimOrder: TypeAlias = Annotated[
     tuple[Annotated[str, _one_of(VICTIM_CRITERIA)], ...], msgspec.Meta(min_length=1)
 ]
+_PLUGIN_SCHEMA: Final = {"pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
+"""The names of plugins in a schema, which does not know those that are installed."""
 _CandidateOrder: TypeAlias = Annotated[
-    tuple[Annotated[str, _one_of(ALL_CANDIDATE_CRITERIA)], ...], msgspec.Meta(min_length=1)
+    tuple[
+        Annotated[
+            str,
+            msgspec.Meta(
+                extra_json_schema={
+                    "anyOf": [{"enum": list(ALL_CANDIDATE_CRITERIA)}, _PLUGIN_SCHEMA]
+                }
+            ),
+        ],
+        ...,
+    ],
+    msgspec.Meta(min_length=1),
 ]
+_PluginNames: TypeAlias = tuple[Annotated[str, msgspec.Meta(extra_json_schema=_PLUGIN_SCHEMA)], ...]
 
 
 T = TypeVar("T")
@@ -193,6 +209,7 @@ class Guards(_Section, frozen=True):
     limits: tuple[WindowLimit, ...] = ()
     loop_breaker: _Duration = "0s"
     min_available: tuple[MinAvailable, ...] = ()
+    plugins: _PluginNames = ()
 
 
 class ExpressionCost(_Section, frozen=True):

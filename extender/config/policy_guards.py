@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import UNSET
 
 from extender.config.policy_file import Guards, PodSelectorFields, given
+from extender.config.policy_plugins import plugin_guards
 from extender.config.policy_validation import requirements_of
 from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.selectors import LabelSelector, Requirement
@@ -111,6 +112,7 @@ def victim_guards(guards: Guards) -> Iterator[VictimGuard]:
         pods, least_ns = compile_selector(young), parse_duration(young.duration)
         guard = min_runtime("minRuntime", pods.may_match, least_ns)
         yield replace(guard, annotations=pods.annotations)
+    yield from plugin_guards(guards.plugins)
 
 
 def attempt_guards(guards: Guards) -> Iterator[AttemptGuard]:

@@ -23,6 +23,7 @@ from extender.config.policy_file import (
     given,
     thousandths,
 )
+from extender.config.policy_plugins import InvalidPluginError, load_plugin, plugin_names
 from extender.config.source_document import FieldPath, FieldProblem, format_path
 from extender.config.strict_decoding import StrictResult
 from policies.kubernetes.duration import format_duration, parse_duration
@@ -38,6 +39,7 @@ from policies.kubernetes.selectors import (
     SelectorError,
     label_requirement,
 )
+from policies.plugins import CostPlugin, GuardPlugin
 from policies.preemption.costs.catalog import CHEAPEST_CRITERIA
 
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
@@ -140,11 +142,12 @@ class _PolicyValidation:
             )
         if isinstance(rule.victims, CheapestVictims):
             inner = (*path, "victims", "by")
-            yield from _criterion_problems(inner, rule.victims.by, CHEAPEST_CRITERIA)
+            yield from _name_problems(inner, rule.victims.by, CHEAPEST_CRITERIA)
         else:
-            yield from _criteria_problems((*path, "victims"), rule.victims, VICTIM_CRITERIA)
-        yield from _criteria_problems(
-            (*path, "candidates"), rule.candidates, ALL_CANDIDATE_CRITERIA
+            yield from _list_problems((*path, "victims"), rule.victims, VICTIM_CRITERIA)
+        candidates = (*path, "candidates")
+        yield from _plugin_problems(
+            candidates, rule.candidates, "criterion", CostPlugin, ALL_CANDIDATE_CRITERIA
         )
 
     def _guard_problems(self, path: FieldPath, guards: Guards) -> Iterator[_Found]:
@@ -173,6 +176,7 @@ class _PolicyValidation:
             (("loopBreaker",), guards.loop_breaker),
         ):
             yield from _window_problems((*path, *inner), window, least_ns=0)
+        yield from _plugin_problems((*path, "plugins"), guards.plugins, "plugin", GuardPlugin)
 
     def _required_selector_problems(
         self, path: FieldPath, pods: PodSelectorFields
@@ -258,19 +262,40 @@ def _weight_problems(path: FieldPath, weights: Mapping[str, float]) -> Iterator[
             yield inner, f"{weight:g}; expected from 0.001 to {MAX_WEIGHT}, in thousandths"
 
 
-def _criteria_problems(
-    path: FieldPath, names: Sequence[str], known: Collection[str]
+def _plugin_problems(
+    path: FieldPath,
+    names: Sequence[str],
+    noun: str,
+    kind: type[CostPlugin | GuardPlugin],
+    built_in: Collection[str] = (),
+) -> Iterator[_Found]:
+    """Yield the errors of names, of which those that are not built in are of plugins."""
+    plugins = () if all(name in built_in for name in names) else plugin_names()
+    yield from _list_problems(path, names, (*built_in, *plugins), noun)
+    for index, name in enumerate(names):
+        if name in plugins and name not in built_in:
+            try:
+                load_plugin(name, kind)
+            except InvalidPluginError as error:
+                yield (*path, index), str(error)
+
+
+def _list_problems(
+    path: FieldPath, names: Sequence[str], known: Collection[str], noun: str = "criterion"
 ) -> Iterator[_Found]:
     for index, name in enumerate(names):
         if name in names[:index]:
-            yield (*path, index), f"repeats {name!r}; expected each criterion only once"
+            yield (*path, index), f"repeats {name!r}; expected each {noun} only once"
         else:
-            yield from _criterion_problems((*path, index), name, known)
+            yield from _name_problems((*path, index), name, known, noun)
 
 
-def _criterion_problems(path: FieldPath, name: str, known: Collection[str]) -> Iterator[_Found]:
+def _name_problems(
+    path: FieldPath, name: str, known: Collection[str], noun: str = "criterion"
+) -> Iterator[_Found]:
     if name in known:
         return
     similar = similar_name(name, known)
-    expected = f"did you mean {similar!r}?" if similar else f"expected one of {', '.join(known)}"
-    yield path, f"unknown criterion {name!r}; {expected}"
+    names = f"one of {', '.join(known)}" if known else "an installed one; there is none"
+    expected = f"did you mean {similar!r}?" if similar else f"expected {names}"
+    yield path, f"unknown {noun} {name!r}; {expected}"

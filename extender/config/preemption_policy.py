@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from extender.config.config_file import decode_source, read_source
 from extender.config.policy_file import (
+    ALL_CANDIDATE_CRITERIA,
     API_VERSION,
     KIND,
     VICTIM_CRITERIA,
@@ -34,6 +35,7 @@ from extender.config.policy_guards import (
     compile_selector,
     victim_guards,
 )
+from extender.config.policy_plugins import plugin_criteria
 from extender.config.policy_validation import policy_problems
 from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.object_meta import parse_time
@@ -150,7 +152,8 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
     own = FREE if rule.cost is UNSET else compile_cost(rule.cost.expression)
     lost = _lost_work(rule.lost_work)
     costs = cost_criteria(lost, own)
-    known: Mapping[str, CandidateCriterion] = {**CANDIDATE_CRITERIA, **costs}
+    plugins = plugin_criteria(rule.candidates)
+    known: Mapping[str, CandidateCriterion] = {**CANDIDATE_CRITERIA, **costs, **plugins}
     candidates = tuple(known[each] for each in rule.candidates)
     victims, by = rule.victims, None
     if isinstance(victims, CheapestVictims):
@@ -196,10 +199,15 @@ def _most_lost_work(fields: MaxLostWork) -> int:
 
 def _unreadable_costs(criteria: Sequence[CandidateCriterion]) -> Iterator[VictimGuard]:
     """Yield a guard for each cost that may be unknown."""
-    costs = (each.cost for each in criteria if isinstance(each, CostCriterion))
-    for cost in dict.fromkeys(costs):
-        if cost.annotations or cost.name == EXPRESSION_COST:
-            yield unreadable_cost(cost)
+    over_costs = (each for each in criteria if isinstance(each, CostCriterion))
+    found = (each.cost for each in over_costs if _may_be_unknown(each))
+    yield from map(unreadable_cost, dict.fromkeys(found))
+
+
+def _may_be_unknown(criterion: CostCriterion) -> bool:
+    cost = criterion.cost
+    is_plugin = criterion.name not in ALL_CANDIDATE_CRITERIA
+    return is_plugin or bool(cost.annotations) or cost.name == EXPRESSION_COST
 
 
 def _is_former_format(content: object) -> bool:

@@ -315,7 +315,7 @@ def test_our_part_of_the_schema_allows_no_unknown_keys() -> None:
         ({"policy": {"name": "mine", "protect": []}}, "rules is required"),
         (policy_with(guard={}), "guard is not allowed"),
         (policy_with(victims=["lowest priority"]), "policy.rules.0.victims.0"),
-        (policy_with(candidates=["fewest"]), "policy.rules.0.candidates.0"),
+        (policy_with(candidates=["fewest victim"]), "policy.rules.0.candidates.0"),
         (policy_with(guards={"maxVictims": 0}), "policy.rules.0.guards.maxVictims"),
         (policy_with(guards={"preemptionDelay": "soon"}), "policy.rules.0.guards.preemptionDelay"),
         (guarded(namespace=["kube-system"]), "namespace is not allowed"),

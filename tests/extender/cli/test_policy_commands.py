@@ -122,6 +122,7 @@ def test_a_document_has_all_defaults(
                     "limits": [],
                     "loopBreaker": "0s",
                     "minAvailable": [],
+                    "plugins": [],
                 },
                 "lostWork": {"weights": {"nvidia.com/gpu": 1, "cpu": 0.02}, "checkpoint": ""},
                 "victims": list(VICTIM_CRITERIA),
