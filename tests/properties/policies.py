@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import strategies as st
 
-from policies.kubernetes.default_selector import PodOwner
-from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
+from policies.kubernetes.releases import RELEASES
+from policies.kubernetes.snapshot import Pod
+from policies.plugins import victim_cost, victim_guard
 from policies.preemption.costs.candidate_criteria import (
     CandidateCriterion,
     CostCriterion,
@@ -36,18 +35,39 @@ from policies.preemption.guards.victim_guard import (
     protected_pods,
     unreadable_cost,
 )
-from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, Policy, pod_order
-from policies.testing.strategies import NODES, Cluster
-from tests.builders import SECOND, node, pod
+from policies.preemption.policy import (
+    CANDIDATE_CRITERIA,
+    POD_CRITERIA,
+    Policy,
+    SchedulerRules,
+    pod_order,
+)
+from tests.builders import SECOND
 
 LOST_WORK = lost_work({"cpu": 1000, "memory": 10})
 DELETION = deletion_cost()
+
+
+@victim_cost(unit="as annotated", annotations=(DELETION_COST,))
+def annotated(pod: Pod) -> int:
+    """Fail for pods without the annotation, and for those whose annotation is no integer."""
+    return int(pod.annotations[DELETION_COST])
+
+
+@victim_guard(annotations=(DELETION_COST,))
+def is_cheap(pod: Pod) -> bool:
+    """Fail for the same pods as the cost."""
+    return annotated(pod) < 0
+
+
+ANNOTATED = annotated.cost("annotated")
 CRITERIA: tuple[CandidateCriterion, ...] = (
     *CANDIDATE_CRITERIA.values(),
     CostCriterion("least lost work", LOST_WORK),
     CostCriterion("least lost work of gangs", LOST_WORK, GANGS),
     CostCriterion("most restarts", restarts()),
     CostCriterion("lowest deletion cost", DELETION, OWNERS),
+    CostCriterion("annotated", ANNOTATED),
     GroupCriterion("fewest owners", OWNERS),
     GroupCriterion("fewest gangs", GANGS),
     GroupCriterion("fewest namespaces", NAMESPACES),
@@ -67,6 +87,8 @@ GUARDS = (
     min_runtime("young pods", lambda pod: pod.namespace == "default", 3 * SECOND),
     unreadable_cost(DELETION),
     protected_by_expression("dear pods", _is_dear, DELETION.annotations),
+    unreadable_cost(ANNOTATED),
+    is_cheap.guard("cheap pods"),
 )
 
 
@@ -78,6 +100,12 @@ ALLOWANCES = (
     window_limit("in all", CLUSTER, 3, 5 * SECOND),
     min_available("web", lambda pod: pod.labels.get("app") == "web", 1),
 )
+
+
+def shaped_rules() -> st.SearchStrategy[SchedulerRules]:
+    """Return the strategy of rules with any policy and any release."""
+    releases = st.sampled_from(list(RELEASES.values()))
+    return st.builds(SchedulerRules, releases, policy=shaped_policies())
 
 
 @st.composite
@@ -104,80 +132,3 @@ def shaped_policies(draw: st.DrawFn) -> Policy:
         strict_budgets=draw(st.booleans()),
         cheapest_by=by,
     )
-
-
-@st.composite
-def worked_pods(draw: st.DrawFn, pod: Pod) -> Pod:
-    """Draw what policies read of a pod."""
-    owner = draw(st.sampled_from([None, PodOwner("Job", "a"), PodOwner("ReplicaSet", "web-1")]))
-    written = draw(st.sampled_from([None, None, "5", "-3", "much"]))
-    return replace(
-        pod,
-        owner=owner,
-        annotations={} if written is None else {DELETION_COST: written},
-        ready=draw(st.booleans()),
-        restarts=draw(st.integers(0, 3)),
-        waiting_since_ns=draw(st.integers(0, 5)) * SECOND,
-    )
-
-
-@st.composite
-def worked_snapshots(draw: st.DrawFn, cluster: Cluster) -> Snapshot:
-    """Draw a moment of a cluster, and what policies read of its pods and budgets."""
-    worked = replace(
-        cluster,
-        pods=tuple(draw(worked_pods(each)) for each in cluster.pods),
-        budgets=tuple(
-            replace(each, desired_healthy=draw(st.integers(0, 3))) for each in cluster.budgets
-        ),
-    )
-    of_cluster = [*worked.pods, worked.preemptor]
-    past = st.builds(
-        PastPreemption,
-        st.integers(0, 9).map(lambda seconds: seconds * SECOND),
-        st.sampled_from(of_cluster),
-        st.sampled_from([None, *of_cluster]),
-    )
-    return replace(
-        worked.snapshot,
-        now_ns=draw(st.integers(0, 9)) * SECOND + 1,
-        preemptions=tuple(draw(st.lists(past, max_size=4))),
-    )
-
-
-@st.composite
-def full_clusters(draw: st.DrawFn) -> Cluster:
-    """Draw full nodes with pods of various sizes, whose cheapest victims are often not the last."""
-    sizes = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=3, max_size=6)
-    names = NODES[: draw(st.integers(1, 3))]
-    pods = [
-        pod(
-            f"{name}-{n}",
-            on=name,
-            cpu=str(cpu),
-            memory=f"{memory}Gi",
-            priority=draw(st.integers(0, 2)),
-            started=draw(st.integers(0, 9)),
-            ports=draw(st.sampled_from([(), (), (), (80,)])) if n == 0 else (),
-        )
-        for name in names
-        for n, (cpu, memory) in enumerate(draw(sizes))
-    ]
-    nodes = [
-        node(
-            name,
-            cpu=str(
-                sum(each.requests.milli_cpu // 1000 for each in pods if each.node_name == name)
-            ),
-            memory=f"{sum(each.requests.memory for each in pods if each.node_name == name)}",
-        )
-        for name in names
-    ]
-    preemptor = pod(
-        "preemptor",
-        cpu=str(draw(st.integers(1, 10))),
-        memory=f"{draw(st.integers(0, 6))}Gi",
-        priority=9,
-        ports=draw(st.sampled_from([(), (), (80,)])),
-    )
-    return Cluster(tuple(nodes), tuple(pods), (), preemptor)

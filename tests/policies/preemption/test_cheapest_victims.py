@@ -31,9 +31,11 @@ from policies.preemption.reference_engine import filter_nodes, post_filter, pree
 from policies.preemption.vectorized import VectorizedEngine
 from policies.preemption.victim_selection import empty_node
 from policies.preemption.victim_units import VictimUnit, victim_units
+from policies.testing.full_clusters import full_clusters
 from policies.testing.strategies import Cluster, clusters, rich_clusters
+from policies.testing.worked_clusters import worked_snapshots
 from tests.builders import SECOND, node, pod, snapshot
-from tests.properties.policies import CHEAPEST, full_clusters, shaped_policies, worked_snapshots
+from tests.properties.policies import CHEAPEST, shaped_policies
 
 CRITERIA = cheapest_criteria(lost_work({"cpu": 1000}))
 MOST_UNITS = 6

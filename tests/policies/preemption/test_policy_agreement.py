@@ -8,10 +8,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from policies.kubernetes.releases import RELEASES, Release
 from policies.preemption.costs.candidate_criteria import CostCriterion
 from policies.preemption.costs.catalog import run_time
-from policies.preemption.explanation import explain_decision
 from policies.preemption.guards.attempt_guard import preemption_delay
 from policies.preemption.guards.candidate_limit import CandidateLimit
 from policies.preemption.guards.victim_guard import min_runtime, protected_pods
@@ -24,31 +22,21 @@ from policies.preemption.policy import (
 )
 from policies.preemption.reference_engine import ReferenceEngine, preempt
 from policies.preemption.vectorized import VectorizedEngine
+from policies.testing.full_clusters import full_clusters
+from policies.testing.laws import Case, the_engines_agree
 from policies.testing.strategies import Cluster, grouped_clusters, rich_clusters
+from policies.testing.worked_clusters import cases, worked_snapshots
 from tests.builders import SECOND, node, pod, snapshot
 from tests.properties.engines import assert_agreement
-from tests.properties.policies import full_clusters, shaped_policies, worked_snapshots
+from tests.properties.policies import shaped_policies, shaped_rules
 
-releases = st.sampled_from(list(RELEASES.values()))
+any_clusters = st.one_of(rich_clusters(), grouped_clusters(), full_clusters())
 
 
-@given(
-    st.one_of(rich_clusters(), grouped_clusters(), full_clusters()),
-    shaped_policies(),
-    releases,
-    st.data(),
-)
-def test_any_policy(
-    cluster: Cluster, policy: Policy, release: Release, data: st.DataObject
-) -> None:
-    snapshot = data.draw(worked_snapshots(cluster), label="snapshot")
-    rules, pod = SchedulerRules(release, policy=policy), cluster.preemptor
-    expected = preempt(pod, snapshot, rules)
-    found = VectorizedEngine(rules).preempt(pod, snapshot)
-    event(f"{len(expected.candidates)} candidate(s)")
-    assert found == expected
-    explained = explain_decision(found, snapshot, rules)
-    assert explained.protected == explain_decision(expected, snapshot, rules).protected
+@given(cases(any_clusters, shaped_rules()))
+def test_any_policy(case: Case) -> None:
+    event(f"{len(case.decision.candidates)} candidate(s)")
+    assert list(the_engines_agree(case)) == []
 
 
 @given(st.lists(rich_clusters(), min_size=2, max_size=3), shaped_policies(), st.data())
