@@ -16,6 +16,7 @@ from policies.kubernetes.name_validation import invalid_dns_label
 from policies.preemption.costs.candidate_criteria import CostCriterion
 from policies.preemption.costs.pod_cost import Cost
 from tests.builders import pod
+from tests.extender.config.plugin_packages import write_package
 
 Install = Callable[..., str]
 HEAD: Final = "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionPolicy\nmetadata: {name: own}\n"
@@ -58,14 +59,10 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return the function that installs a package, with entry points to objects of its module."""
 
     def installed(package: str, source: str = MODULE, **names: str) -> str:
-        module, folder = f"plugins_{next(_modules)}", tmp_path / package
-        metadata = folder / f"{package}-1.0.dist-info"
-        metadata.mkdir(parents=True)
-        (folder / f"{module}.py").write_text(source)
-        (metadata / "METADATA").write_text(f"Name: {package}\nVersion: 1.0\n")
-        lines = (f"{name} = {module}:{value}\n" for name, value in names.items())
-        (metadata / "entry_points.txt").write_text(f"[reprieve.policies]\n{''.join(lines)}")
-        monkeypatch.syspath_prepend(folder)
+        module = f"plugins_{next(_modules)}"
+        points = {name: f"{module}:{value}" for name, value in names.items()}
+        write_package(tmp_path / package, package, module, source, points)
+        monkeypatch.syspath_prepend(tmp_path / package)
         return module
 
     return installed
