@@ -93,16 +93,22 @@ def victim_cost(
 ) -> Callable[[Callable[[Pod], int]], CostPlugin]:
     """Declare a function as a cost: candidates whose victims cost least together are preferred.
 
-    Costs are clamped to ±2**44, so that they can be summed.
+    Costs are clamped to ±2**44, so that they can be summed. Raise TypeError if ``annotations`` are
+    one text.
     """
-    return lambda function: CostPlugin(function, unit, frozenset(annotations))
+    keys = _keys(annotations)
+    return lambda function: CostPlugin(function, unit, keys)
 
 
 def victim_guard(
     *, annotations: Iterable[str] = ()
 ) -> Callable[[Callable[[Pod], bool]], GuardPlugin]:
-    """Declare a function as a guard: pods for which it is true are never victims."""
-    return lambda function: GuardPlugin(function, frozenset(annotations))
+    """Declare a function as a guard: pods for which it is true are never victims.
+
+    Raise TypeError if ``annotations`` are one text.
+    """
+    keys = _keys(annotations)
+    return lambda function: GuardPlugin(function, keys)
 
 
 def call_plugin(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -118,6 +124,13 @@ def call_plugin(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     # error is that of one plugin for one pod: elsewhere, it would fail every decision.
     except Exception as error:
         raise PluginCallError(_one_line("".join(format_exception_only(error)))) from error
+
+
+def _keys(annotations: Iterable[str]) -> frozenset[str]:
+    # Otherwise, a missing comma would declare the letters of the key.
+    if isinstance(annotations, str):
+        raise TypeError(f"annotations: {annotations!r} is a text; expected a tuple of keys")
+    return frozenset(annotations)
 
 
 def _evaluate(function: Callable[[Pod], Result], pod: Pod, result: type[Result]) -> Result:

@@ -285,6 +285,11 @@ def chosen(**expression: str) -> Document:
     return {"matchExpressions": [{"key": "a", "operator": "Exists", **expression}]}
 
 
+def test_a_policy_may_name_plugins_that_are_not_installed_here() -> None:
+    rule = {"candidates": ["least-revenue"], "guards": {"plugins": ["licensed"]}}
+    assert rendered(policy_with(**rule))
+
+
 def test_our_part_of_the_schema_allows_no_unknown_keys() -> None:
     parts = schema()["$defs"]
     things = [part for part in parts.values() if part.get("type") == "object"]

@@ -55,6 +55,15 @@ def test_a_declared_function_is_a_function() -> None:
     assert (most_idle.unit, most_idle.annotations) == ("requests per second", frozenset([RATE]))
 
 
+def test_a_text_instead_of_annotations_is_an_error() -> None:
+    for declare in (
+        lambda: victim_cost(unit="", annotations=RATE),
+        lambda: victim_guard(annotations=RATE),
+    ):
+        with pytest.raises(TypeError, match=f"'{RATE}' is a text; expected a tuple of keys"):
+            declare()
+
+
 @pytest.mark.parametrize(("value", "found"), [(7, 7), (-7, -7), (2**70, MAX_COST)])
 def test_a_cost_is_clamped(value: int, found: int) -> None:
     cost = returning(value).cost("own")
