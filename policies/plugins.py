@@ -7,8 +7,8 @@ Policies name it by the name of the entry point::
     def most_idle(pod: Pod) -> int:
         return int(pod.annotations.get("example.com/rate", "0"))
 
-The function is evaluated when a pod changes, not when a decision is made. So it has to be pure: it
-reads the pod alone, without the time, and does not change it. Of the annotations of a pod, only
+The function is evaluated when a pod changes, for decisions at any later time. So it has to be pure:
+it reads the pod alone, without the time, and does not change it. Of the annotations of a pod, only
 those that a policy names are kept, so it has to declare those that it reads.
 
 Policies protect a pod for which a function raises EvaluationError, fails, or returns another type.

@@ -56,7 +56,11 @@ def check_plugin(
 
 
 def check_policy(policy: Policy, pods: Sequence[Pod] = (), examples: int = EXAMPLES) -> None:
-    """Check that decisions by a policy obey the laws; see ``check_plugin``."""
+    """Check that decisions by a policy obey the laws; see ``check_plugin``.
+
+    ``find_policy`` of :mod:`extender.config.preemption_policy` loads the policies of a file, one
+    for each rule.
+    """
     _check(SchedulerRules(policy=policy), pods, examples)
 
 

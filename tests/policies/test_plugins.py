@@ -13,6 +13,7 @@ from policies.preemption.explanation import explain_decision
 from policies.preemption.guards.victim_guard import unreadable_cost
 from policies.preemption.policy import Policy, SchedulerRules
 from policies.preemption.reference_engine import preempt
+from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot
 from tests.properties.engines import assert_agreement
 
@@ -125,3 +126,30 @@ def test_the_candidate_that_costs_least_is_chosen_and_unknown_pods_are_protected
     assert [each.because for each in protected] == [
         "protected by most-idle: ValueError: invalid literal for int() with base 10: 'many'"
     ]
+
+
+def test_a_pod_is_evaluated_when_it_changes_or_is_a_victim_of_the_best_two_candidates() -> None:
+    evaluated: list[str] = []
+
+    @victim_cost(unit="any")
+    def recorded(pod: Any) -> int:
+        evaluated.append(pod.name)
+        return int(pod.name)
+
+    cost = recorded.cost("recorded")
+    guards = (unreadable_cost(cost),)
+    criteria = (CostCriterion("recorded", cost),)
+    policy = Policy("own", candidates=criteria, victim_guards=guards)
+    engine = VectorizedEngine(SchedulerRules(policy=policy))
+    nodes = [node(f"node-{n}", cpu="1") for n in range(6)]
+    pods = [pod(f"{n}", on=f"node-{n}", cpu="1") for n in range(6)]
+    cluster = snapshot(*nodes, *pods)
+    engine.follow(cluster)
+    assert set(evaluated) == {each.name for each in pods}
+    changed = snapshot(*nodes, *pods[:5], pod("7", on="node-5", cpu="1"))
+    evaluated.clear()
+    engine.follow(changed, {"node-5"})
+    assert set(evaluated) == {"7"}
+    evaluated.clear()
+    assert engine.preempt(pod("new", cpu="1", priority=9), changed).decided_by == "recorded"
+    assert set(evaluated) <= {"0", "1"}

@@ -65,4 +65,4 @@ async def test_pip_installs_it_and_its_tests_pass(tmp_path: Path) -> None:
     valid = await printed(*COMMAND, "policy", "check", policy, installed=target)
     assert valid == f"{policy}: valid\n"
     passed = await printed(sys.executable, "-m", "pytest", "-q", installed=target, cwd=source)
-    assert "4 passed" in passed
+    assert "5 passed" in passed
