@@ -135,7 +135,7 @@ def cheapest_criteria(
 
     More victims never cost less: an own cost below 0 counts as 0.
     """
-    known = cost_criteria(lost, replace(own, of=lambda pod: _at_least_zero(own.of(pod))))
+    known = cost_criteria(lost, at_least_zero(own))
     negative = ("most restarts", "lowest deletion cost")
     criteria = (
         CostCriterion("fewest victims", PodCost("victims", "victims", lambda _: Cost(1))),
@@ -148,8 +148,14 @@ def cheapest_criteria(
     return {each.name: each for each in criteria}
 
 
-def _at_least_zero(cost: Cost | Unreadable) -> Cost | Unreadable:
-    return cost if isinstance(cost, Unreadable) else replace(cost, fixed=max(0, cost.fixed))
+def at_least_zero(cost: PodCost) -> PodCost:
+    """Return a cost that counts amounts below 0 as 0."""
+
+    def of(pod: Pod) -> Cost | Unreadable:
+        found = cost.of(pod)
+        return found if isinstance(found, Unreadable) else replace(found, fixed=max(0, found.fixed))
+
+    return replace(cost, of=of)
 
 
 def _shifted_priority(pod: Pod) -> Cost:
