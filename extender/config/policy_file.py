@@ -69,12 +69,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from policies.kubernetes.selectors import LABEL_OPERATORS
-from policies.preemption.costs.catalog import CHEAPEST_CRITERIA, COST_CRITERIA
+from policies.preemption.costs.catalog import (
+    CHEAPEST_CRITERIA,
+    COST_CRITERIA,
+    POD_COST_CRITERIA,
+)
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA
 
 API_VERSION: Final = "reprieve.dev/v1alpha1"
 KIND: Final = "PreemptionPolicy"
-VICTIM_CRITERIA: Final = tuple(POD_CRITERIA)
+VICTIM_CRITERIA: Final = (*POD_CRITERIA, *POD_COST_CRITERIA)
 ALL_CANDIDATE_CRITERIA: Final = (*CANDIDATE_CRITERIA, *COST_CRITERIA)
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"nvidia.com/gpu": 1.0, "cpu": 0.02}
 MAX_WEIGHT: Final = 1_000_000
@@ -242,7 +246,7 @@ class PolicyRuleFields(_Section, frozen=True):
     guards: Guards = Guards()
     lost_work: LostWork = LostWork()
     cost: ExpressionCost | UnsetType = UNSET
-    victims: _VictimOrder | CheapestVictims = VICTIM_CRITERIA
+    victims: _VictimOrder | CheapestVictims = tuple(POD_CRITERIA)
     candidates: _CandidateOrder = tuple(CANDIDATE_CRITERIA)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
@@ -16,7 +16,6 @@ from extender.config.policy_file import (
     ALL_CANDIDATE_CRITERIA,
     API_VERSION,
     KIND,
-    VICTIM_CRITERIA,
     CheapestVictims,
     Guards,
     LostWork,
@@ -39,13 +38,18 @@ from extender.config.policy_plugins import plugin_criteria
 from extender.config.policy_validation import policy_problems
 from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.object_meta import parse_time
+from policies.kubernetes.criteria import Criterion
+from policies.kubernetes.snapshot import Pod
 from policies.preemption.costs.candidate_criteria import CandidateCriterion, CostCriterion
 from policies.preemption.costs.catalog import (
     FREE,
     LEAST_LOST_WORK,
+    POD_COST_CRITERIA,
+    PodCostCriterion,
     cheapest_criteria,
     cost_criteria,
     lost_work,
+    pod_cost_criteria,
 )
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.guards.candidate_limit import CandidateLimit
@@ -159,15 +163,17 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
     if isinstance(victims, CheapestVictims):
         by = cheapest_criteria(lost, own)[victims.by]
         candidates = (by, *(each for each in candidates if each.name != by.name))
-        victims = VICTIM_CRITERIA
+        victims = tuple(POD_CRITERIA)
+    pod_criteria: Mapping[str, Criterion[Pod]] = {**POD_CRITERIA, **pod_cost_criteria(own)}
+    order = tuple(pod_criteria[each] for each in victims)
     limits = tuple(_limits(guards, known))
     return Policy(
         name=name,
-        victims=pod_order(tuple(POD_CRITERIA[each] for each in victims)),
+        victims=pod_order(order),
         candidates=candidates,
         victim_guards=(
             *victim_guards(guards),
-            *_unreadable_costs((*candidates, *(each.criterion for each in limits))),
+            *_unreadable_costs((*order, *candidates, *(each.criterion for each in limits))),
         ),
         candidate_limits=limits,
         attempt_guards=tuple(attempt_guards(guards)),
@@ -197,16 +203,18 @@ def _most_lost_work(fields: MaxLostWork) -> int:
     return floor(thousandths(fields.amount) * _SECONDS[fields.per])
 
 
-def _unreadable_costs(criteria: Sequence[CandidateCriterion]) -> Iterator[VictimGuard]:
+def _unreadable_costs(
+    criteria: Iterable[Criterion[Pod] | CandidateCriterion],
+) -> Iterator[VictimGuard]:
     """Yield a guard for each cost that may be unknown."""
-    over_costs = (each for each in criteria if isinstance(each, CostCriterion))
+    over_costs = (each for each in criteria if isinstance(each, CostCriterion | PodCostCriterion))
     found = (each.cost for each in over_costs if _may_be_unknown(each))
     yield from map(unreadable_cost, dict.fromkeys(found))
 
 
-def _may_be_unknown(criterion: CostCriterion) -> bool:
+def _may_be_unknown(criterion: CostCriterion | PodCostCriterion) -> bool:
     cost = criterion.cost
-    is_plugin = criterion.name not in ALL_CANDIDATE_CRITERIA
+    is_plugin = criterion.name not in (*ALL_CANDIDATE_CRITERIA, *POD_COST_CRITERIA)
     return is_plugin or bool(cost.annotations) or cost.name == EXPRESSION_COST
 
 

@@ -22,7 +22,7 @@ from policies.preemption.costs.candidate_criteria import (
     bound,
     count_totals,
 )
-from policies.preemption.costs.catalog import PRIORITY_SHIFT
+from policies.preemption.costs.catalog import PRIORITY_SHIFT, PodCostCriterion
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
@@ -174,8 +174,10 @@ class Policy:
     @property
     def annotations(self) -> frozenset[str]:
         """The keys of the annotations that the policy reads."""
+        order = (each for each in self.victims.criteria if isinstance(each, PodCostCriterion))
         return frozenset[str]().union(
             *(cost.annotations for cost in self.costs),
+            *(criterion.cost.annotations for criterion in order),
             *(guard.annotations for guard in self.victim_guards),
             *(guard.annotations for guard in self.allowance_guards),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.releases import RELEASES
 from policies.kubernetes.snapshot import Pod
 from policies.plugins import victim_cost, victim_guard
@@ -17,6 +18,7 @@ from policies.preemption.costs.catalog import (
     cheapest_criteria,
     deletion_cost,
     lost_work,
+    pod_cost_criteria,
     restarts,
 )
 from policies.preemption.costs.groupings import CLUSTER, GANGS, NAMESPACES, OWNERS
@@ -72,6 +74,10 @@ CRITERIA: tuple[CandidateCriterion, ...] = (
     GroupCriterion("fewest gangs", GANGS),
     GroupCriterion("fewest namespaces", NAMESPACES),
 )
+POD_ORDER: tuple[Criterion[Pod], ...] = (
+    *POD_CRITERIA.values(),
+    *pod_cost_criteria(DELETION).values(),
+)
 CHEAPEST = tuple(cheapest_criteria(LOST_WORK, DELETION).values())
 
 
@@ -117,7 +123,7 @@ def shaped_policies(draw: st.DrawFn) -> Policy:
     candidates = draw(drawn)
     return Policy(
         "drawn",
-        pod_order(tuple(draw(st.permutations(list(POD_CRITERIA.values()))))),
+        pod_order(tuple(draw(st.permutations(POD_ORDER))[: draw(st.integers(2, len(POD_ORDER)))])),
         candidates=tuple(candidates) if by is None else (by, *candidates),
         victim_guards=tuple(draw(st.lists(st.sampled_from(GUARDS), max_size=2, unique_by=id))),
         candidate_limits=tuple(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
+from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.integers import parse_integer
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
@@ -61,11 +63,13 @@ def lost_work(
     return PodCost("lost work", "thousandths of a weighted unit times seconds", of, keys)
 
 
+@cache
 def restarts() -> PodCost:
     """Return the restarts of a pod below zero: a pod that restarts often is cheap."""
     return PodCost("restarts", "restarts below zero", lambda pod: bounded_cost(-pod.restarts))
 
 
+@cache
 def deletion_cost() -> PodCost:
     """Return the deletion cost that the pod's annotation states, 0 without one.
 
@@ -128,6 +132,30 @@ def cost_criteria(
     return {each.name: each for each in criteria}
 
 
+@dataclass(frozen=True, slots=True)
+class PodCostCriterion(Criterion[Pod]):
+    """A criterion of the order of pods, by a cost that does not depend on time."""
+
+    cost: PodCost
+
+
+def pod_cost_criteria(own: PodCost = FREE) -> Mapping[str, PodCostCriterion]:
+    """Return the criteria of the order in which pods are reprieved, by name: the dearest first.
+
+    ``own`` is the cost that the policy defines.
+    """
+    criteria = (
+        _dearest_first("highest cost", own),
+        _dearest_first("highest deletion cost", deletion_cost()),
+        _dearest_first("fewest restarts", restarts()),
+    )
+    return {each.name: each for each in criteria}
+
+
+def _dearest_first(name: str, cost: PodCost) -> PodCostCriterion:
+    return PodCostCriterion(name, lambda pod: -cost.at(pod, 0), cost)
+
+
 def cheapest_criteria(
     lost: PodCost, own: PodCost = FREE
 ) -> Mapping[str, CostCriterion | GroupCriterion]:
@@ -187,5 +215,7 @@ def _since_start(pod: Pod, rate: int) -> Cost:
 
 COST_CRITERIA: Final = tuple(cost_criteria(lost_work({})))
 """The names of the criteria over costs and groups."""
+POD_COST_CRITERIA: Final = tuple(pod_cost_criteria())
+"""The names of the criteria of the order of pods over costs."""
 CHEAPEST_CRITERIA: Final = tuple(cheapest_criteria(lost_work({})))
 """The names of the criteria by which the cheapest victims can be found."""

@@ -22,6 +22,7 @@ from extender.config.policy_file import (
     PolicyFile,
 )
 from extender.config.preemption_policy import load_policy_file
+from policies.preemption.costs.catalog import CHEAPEST_CRITERIA
 from tests.commands import ROOT
 
 Run = Callable[..., int]
@@ -52,7 +53,7 @@ def test_each_error_of_an_invalid_file_is_a_line_that_begins_with_its_place(
     assert capsys.readouterr() == (
         (
             f"{policy}:6: rules[0].victims[0]: unknown criterion 'oldest'; expected one of highest "
-            "priority, earliest start\n"
+            "priority, earliest start, highest cost, highest deletion cost, fewest restarts\n"
             f"{policy}:7: rules[0].guards.pdb: Expected str, got bool; expected one of prefer, "
             "strict\n"
         ),
@@ -125,7 +126,7 @@ def test_a_document_has_all_defaults(
                     "plugins": [],
                 },
                 "lostWork": {"weights": {"nvidia.com/gpu": 1, "cpu": 0.02}, "checkpoint": ""},
-                "victims": list(VICTIM_CRITERIA),
+                "victims": list(VICTIM_CRITERIA[:2]),
                 "candidates": list(ALL_CANDIDATE_CRITERIA[:5]),
             }
         ],
@@ -195,6 +196,9 @@ weights = st.dictionaries(
     st.integers(1, 10**9).map(lambda n: n / 1000),
     min_size=1,
 )
+cheapest = st.fixed_dictionaries(
+    {"strategy": st.just("cheapest"), "by": st.sampled_from(CHEAPEST_CRITERIA)}
+)
 fields = st.fixed_dictionaries(
     {},
     optional={
@@ -202,7 +206,7 @@ fields = st.fixed_dictionaries(
         "lostWork": st.fixed_dictionaries(
             {}, optional={"weights": weights, "checkpoint": st.just("example.com/saved")}
         ),
-        "victims": some(VICTIM_CRITERIA),
+        "victims": st.one_of(some(VICTIM_CRITERIA), cheapest),
         "candidates": some(ALL_CANDIDATE_CRITERIA),
     },
 )

@@ -190,7 +190,8 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             ),
             (
                 "F: policy: P: rules[0].victims[0]: unknown criterion 'oldest'; expected one of "
-                "highest priority, earliest start"
+                "highest priority, earliest start, highest cost, highest deletion cost, fewest "
+                "restarts"
             ),
         ],
     ),

@@ -229,7 +229,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
         f"{RULE}\n  victims: [5, highest]\n",
         [
             "7: rules[0].victims[0]: Expected str, got int",
-            "7: rules[0].victims[1]: unknown criterion 'highest'; did you mean 'highest priority'",
+            "7: rules[0].victims[1]: unknown criterion 'highest'; did you mean 'highest cost'",
         ],
     ),
     "weights": (

@@ -60,6 +60,32 @@ def chosen(policy: PreemptionPolicy, moment: Snapshot, **preemptor: Any) -> str:
     return "" if decision.chosen is None else decision.chosen.node
 
 
+@pytest.mark.parametrize(
+    ("order", "victim"),
+    [
+        ("[highest priority, earliest start]", "low"),
+        ("[highest deletion cost]", "cheap"),
+        ("[fewest restarts, highest priority]", "restarting"),
+        ("[highest cost]", "light"),
+    ],
+)
+def test_the_order_in_which_pods_are_reprieved(tmp_path: Path, order: str, victim: str) -> None:
+    cluster = snapshot(
+        node("node-1", cpu="4"),
+        pod("low", on="node-1", cpu="1", priority=1, annotations={DELETION_COST: "9"}),
+        pod("cheap", on="node-1", cpu="1", priority=2, annotations={DELETION_COST: "-9"}),
+        pod("restarting", on="node-1", cpu="1", priority=2, restarts=7),
+        pod("light", on="node-1", cpu="1", priority=2, labels={"weight": "-1"}),
+    )
+    weight = "'weight' in pod.labels ? int(pod.labels['weight']) : 0"
+    policy = policy_with(tmp_path, f'victims: {order}, cost: {{expression: "{weight}"}}')
+    decision = decide_preemption(
+        pod("vip", cpu="1", priority=10), cluster, SchedulerRules(policy=policy)
+    )
+    assert decision.chosen is not None
+    assert [each.name for each in decision.chosen.victims.pods] == [victim]
+
+
 def test_the_built_in_policy_is_found_by_its_name() -> None:
     assert find_policy("kube-scheduler") == PreemptionPolicy("kube-scheduler", KUBE_SCHEDULER)
 
