@@ -57,7 +57,7 @@ class Unreadable:
 
 
 class EvaluationError(ValueError):
-    """An expression has no value for a pod; the message is the reason, in one line."""
+    """An expression or a plugin has no value for a pod; the message is the reason, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
