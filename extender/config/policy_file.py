@@ -34,10 +34,13 @@ comment calls a default applies to a rule without the field::
         cooldown:             # workloads rest; by default they do not
           victims: 10m        # of a workload that was preempted no pod is a victim for so long
           preemptors: 1m      # a workload that has preempted does not preempt for so long
-        limits:               # the most victims within any window of time
+        limits:               # the most victims, or lost work, within any window of time
         - victims: 5
           per: 1h             # up to 24h
           by: namespace       # cluster, namespace, owner or priorityClass of the victims
+        - lostWork: {amount: 10, per: hours}      # as in maxLostWork
+          per: 24h
+          by: namespace
         loopBreaker: 1h       # workloads that have preempted each other within this time, directly
                               # or over others, do not so again; by default they may
         minAvailable:         # ready pods of each workload that stay, without a disruption budget
@@ -172,7 +175,7 @@ class MinRuntime(PodSelectorFields, frozen=True, kw_only=True):
 
 
 class MaxLostWork(_Section, frozen=True):
-    """The most lost work of the victims on a node, in weighted units times a unit of time."""
+    """The most lost work of victims, in weighted units times a unit of time."""
 
     amount: Annotated[float, msgspec.Meta(ge=0.001, le=_MAX_AMOUNT)]
     per: Literal["hours", "minutes", "seconds"]
@@ -185,10 +188,11 @@ class Cooldown(_Section, frozen=True):
     preemptors: _Duration = "0s"
 
 
-class WindowLimit(_Section, frozen=True):
-    """The most victims of each group within any window of time."""
+class WindowLimit(_Section, frozen=True, kw_only=True):
+    """The most victims of each group, or their most lost work, within any window of time."""
 
-    victims: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    victims: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | UnsetType = UNSET
+    lost_work: MaxLostWork | UnsetType = UNSET
     per: _Duration
     by: Literal["cluster", "namespace", "owner", "priorityClass"] = "cluster"
 

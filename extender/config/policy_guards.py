@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import floor
 from typing import Final
 
 from msgspec import UNSET
 
-from extender.config.policy_file import Guards, PodSelectorFields, given
+from extender.config.policy_file import (
+    Guards,
+    MaxLostWork,
+    PodSelectorFields,
+    WindowLimit,
+    given,
+    thousandths,
+)
 from extender.config.policy_plugins import plugin_guards
 from extender.config.policy_validation import requirements_of
 from policies.kubernetes.duration import parse_duration
@@ -43,6 +51,7 @@ from policies.preemption.guards.victim_guard import (
 )
 
 EXPRESSION_COST: Final = "cost"
+_SECONDS: Final = {"hours": 3600, "minutes": 60, "seconds": 1}
 _GROUPINGS: Final[Mapping[str, Grouping]] = {
     "cluster": CLUSTER,
     "namespace": NAMESPACES,
@@ -123,20 +132,35 @@ def attempt_guards(guards: Guards) -> Iterator[AttemptGuard]:
         yield preemptor_cooldown(window_ns)
 
 
-def allowance_guards(guards: Guards) -> Iterator[AllowanceGuard]:
-    """Yield the guards that limit the victims of groups."""
+def allowance_guards(guards: Guards, lost_work: PodCost) -> Iterator[AllowanceGuard]:
+    """Yield the guards that limit the victims of groups, or their lost work."""
     if window_ns := parse_duration(guards.cooldown.victims):
         yield victim_cooldown(window_ns)
     if window_ns := parse_duration(guards.loop_breaker):
         yield loop_breaker(window_ns)
     for limit in guards.limits:
-        name = f"limit of {limit.victims} per {limit.per} and {limit.by}"
-        window_ns = parse_duration(limit.per)
-        yield window_limit(name, _GROUPINGS[limit.by], limit.victims, window_ns)
+        yield from _window_limits(limit, lost_work)
     for kept in guards.min_available:
         pods = compile_selector(kept)
         guard = min_available(f"minAvailable of {kept.replicas}", pods.may_match, kept.replicas)
         yield replace(guard, annotations=pods.annotations)
+
+
+def _window_limits(limit: WindowLimit, lost_work: PodCost) -> Iterator[AllowanceGuard]:
+    grouping, window_ns = _GROUPINGS[limit.by], parse_duration(limit.per)
+    if limit.victims is not UNSET:
+        name = f"limit of {limit.victims} per {limit.per} and {limit.by}"
+        yield window_limit(name, grouping, limit.victims, window_ns)
+    if limit.lost_work is not UNSET:
+        amount = f"{limit.lost_work.amount:g} {limit.lost_work.per} of lost work"
+        name = f"limit of {amount} per {limit.per} and {limit.by}"
+        most = most_lost_work(limit.lost_work)
+        yield window_limit(name, grouping, most, window_ns, lost_work)
+
+
+def most_lost_work(fields: MaxLostWork) -> int:
+    """Return a limit in thousandths of a weighted unit times seconds."""
+    return floor(thousandths(fields.amount) * _SECONDS[fields.per])
 
 
 def _label_selector(fields: PodSelectorFields) -> LabelSelector:

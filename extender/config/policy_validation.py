@@ -164,8 +164,12 @@ class _PolicyValidation:
         for index, kept in enumerate(guards.min_available):
             yield from self._selector_problems((*path, "minAvailable", index), kept)
         for index, limit in enumerate(guards.limits):
-            if self._is_decoded(*path, "limits", index, "per"):
-                yield from _window_problems((*path, "limits", index, "per"), limit.per, least_ns=1)
+            inner = (*path, "limits", index)
+            limited = limit.victims is not UNSET or limit.lost_work is not UNSET
+            if not limited and self._is_decoded(*inner):
+                yield inner, "limits nothing; expected victims or lostWork"
+            if self._is_decoded(*inner, "per"):
+                yield from _window_problems((*inner, "per"), limit.per, least_ns=1)
         yield from _duration_problems(
             (*path, "preemptionDelay"), guards.preemption_delay, least_ns=0
         )

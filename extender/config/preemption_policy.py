@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
 from typing import Any, Final
@@ -13,25 +13,23 @@ from msgspec import UNSET
 
 from extender.config.config_file import decode_source, read_source
 from extender.config.policy_file import (
-    ALL_CANDIDATE_CRITERIA,
     API_VERSION,
     KIND,
     CheapestVictims,
     Guards,
     LostWork,
-    MaxLostWork,
     PolicyFile,
     PolicyMetadata,
     PolicyRuleFields,
     thousandths,
 )
 from extender.config.policy_guards import (
-    EXPRESSION_COST,
     CompiledSelector,
     allowance_guards,
     attempt_guards,
     compile_cost,
     compile_selector,
+    most_lost_work,
     victim_guards,
 )
 from extender.config.policy_plugins import plugin_criteria
@@ -40,12 +38,10 @@ from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.object_meta import parse_time
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.costs.candidate_criteria import CandidateCriterion, CostCriterion
+from policies.preemption.costs.candidate_criteria import CandidateCriterion
 from policies.preemption.costs.catalog import (
     FREE,
     LEAST_LOST_WORK,
-    POD_COST_CRITERIA,
-    PodCostCriterion,
     cheapest_criteria,
     cost_criteria,
     lost_work,
@@ -66,7 +62,6 @@ from policies.preemption.policy import (
     pod_order,
 )
 
-_SECONDS: Final = {"hours": 3600, "minutes": 60, "seconds": 1}
 _FIELDS: Final = frozenset(PolicyFile.__struct_encode_fields__)
 _FORMER_FIELDS: Final = frozenset(("name", "victims", "candidates", "protect"))
 _DEFAULT_RULE: Final = "default"
@@ -165,23 +160,20 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
         candidates = (by, *(each for each in candidates if each.name != by.name))
         victims = tuple(POD_CRITERIA)
     pod_criteria: Mapping[str, Criterion[Pod]] = {**POD_CRITERIA, **pod_cost_criteria(own)}
-    order = tuple(pod_criteria[each] for each in victims)
-    limits = tuple(_limits(guards, known))
-    return Policy(
+    policy = Policy(
         name=name,
-        victims=pod_order(order),
+        victims=pod_order(tuple(pod_criteria[each] for each in victims)),
         candidates=candidates,
-        victim_guards=(
-            *victim_guards(guards),
-            *_unreadable_costs((*order, *candidates, *(each.criterion for each in limits))),
-        ),
-        candidate_limits=limits,
+        victim_guards=tuple(victim_guards(guards)),
+        candidate_limits=tuple(_limits(guards, known)),
         attempt_guards=tuple(attempt_guards(guards)),
-        allowance_guards=tuple(allowance_guards(guards)),
+        allowance_guards=tuple(allowance_guards(guards, lost)),
         priority_gap=guards.priority_gap,
         strict_budgets=guards.pdb == "strict",
         cheapest_by=by,
     )
+    unreadable = _unreadable_costs((*policy.costs, *policy.costs_of_order))
+    return replace(policy, victim_guards=(*policy.victim_guards, *unreadable))
 
 
 def _lost_work(fields: LostWork) -> PodCost:
@@ -194,28 +186,13 @@ def _limits(guards: Guards, known: Mapping[str, CandidateCriterion]) -> Iterator
     if guards.max_victims is not UNSET:
         yield CandidateLimit("maxVictims", known["fewest victims"], guards.max_victims)
     if guards.max_lost_work is not UNSET:
-        most = _most_lost_work(guards.max_lost_work)
+        most = most_lost_work(guards.max_lost_work)
         yield CandidateLimit("maxLostWork", known[LEAST_LOST_WORK], most)
 
 
-def _most_lost_work(fields: MaxLostWork) -> int:
-    """Return a limit in thousandths of a weighted unit times seconds."""
-    return floor(thousandths(fields.amount) * _SECONDS[fields.per])
-
-
-def _unreadable_costs(
-    criteria: Iterable[Criterion[Pod] | CandidateCriterion],
-) -> Iterator[VictimGuard]:
+def _unreadable_costs(costs: Iterable[PodCost]) -> Iterator[VictimGuard]:
     """Yield a guard for each cost that may be unknown."""
-    over_costs = (each for each in criteria if isinstance(each, CostCriterion | PodCostCriterion))
-    found = (each.cost for each in over_costs if _may_be_unknown(each))
-    yield from map(unreadable_cost, dict.fromkeys(found))
-
-
-def _may_be_unknown(criterion: CostCriterion | PodCostCriterion) -> bool:
-    cost = criterion.cost
-    is_plugin = criterion.name not in (*ALL_CANDIDATE_CRITERIA, *POD_COST_CRITERIA)
-    return is_plugin or bool(cost.annotations) or cost.name == EXPRESSION_COST
+    return (unreadable_cost(each) for each in dict.fromkeys(costs) if each.may_be_unknown)
 
 
 def _is_former_format(content: object) -> bool:

@@ -26,7 +26,7 @@ from policies.preemption.costs.catalog import PRIORITY_SHIFT, PodCostCriterion
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
-from policies.preemption.guards.allowance import AllowanceGuard, BoundAllowance
+from policies.preemption.guards.allowance import VICTIMS, AllowanceGuard, BoundAllowance
 from policies.preemption.guards.attempt_guard import AttemptGuard
 from policies.preemption.guards.candidate_limit import (
     STRICT_BUDGETS,
@@ -169,15 +169,20 @@ class Policy:
     def costs(self) -> tuple[PodCost, ...]:
         """The costs that the policy reads, each once."""
         costs = (each.cost for each in self.criteria if isinstance(each, CostCriterion))
-        return tuple(dict.fromkeys(costs))
+        counted = (each.counted for each in self.allowance_guards if each.counted is not VICTIMS)
+        return tuple(dict.fromkeys((*costs, *counted)))
+
+    @property
+    def costs_of_order(self) -> tuple[PodCost, ...]:
+        """The costs by which pods are ordered."""
+        criteria = self.victims.criteria
+        return tuple(each.cost for each in criteria if isinstance(each, PodCostCriterion))
 
     @property
     def annotations(self) -> frozenset[str]:
         """The keys of the annotations that the policy reads."""
-        order = (each for each in self.victims.criteria if isinstance(each, PodCostCriterion))
         return frozenset[str]().union(
-            *(cost.annotations for cost in self.costs),
-            *(criterion.cost.annotations for criterion in order),
+            *(cost.annotations for cost in (*self.costs, *self.costs_of_order)),
             *(guard.annotations for guard in self.victim_guards),
             *(guard.annotations for guard in self.allowance_guards),
         )

@@ -104,6 +104,7 @@ ALLOWANCES = (
     loop_breaker(4 * SECOND),
     window_limit("per namespace", NAMESPACES, 2, 5 * SECOND),
     window_limit("in all", CLUSTER, 3, 5 * SECOND),
+    window_limit("lost work", NAMESPACES, 6000, 5 * SECOND, LOST_WORK),
     min_available("web", lambda pod: pod.labels.get("app") == "web", 1),
 )
 

@@ -75,7 +75,7 @@ class PolicyColumns:
         return found
 
     def allowed(self, bound: BoundAllowance, now_ns: int) -> Ints:
-        """Return how many victims of each group are allowed, by its number."""
+        """Return how much is allowed of each group, by its number."""
         numbers, allowance = self._groups[bound.grouping], bound.allowance
         allowed = np.full(len(numbers), allowance.others, np.int64)
         for group, count in allowance.of.items():

@@ -60,7 +60,8 @@ def lost_work(
         return Cost(cost.fixed, cost.rate, max(cost.since_seconds, saved_ns // SECOND_NS))
 
     keys = frozenset([checkpoint] if checkpoint else ())
-    return PodCost("lost work", "thousandths of a weighted unit times seconds", of, keys)
+    unit = "thousandths of a weighted unit times seconds"
+    return PodCost("lost work", unit, of, keys, may_be_unknown=bool(keys))
 
 
 @cache
@@ -86,7 +87,8 @@ def deletion_cost() -> PodCost:
             return Unreadable(f"annotation {DELETION_COST}: {_quoted(written)} is no integer")
         return bounded_cost(amount)
 
-    return PodCost("deletion cost", "deletion cost", of, frozenset([DELETION_COST]))
+    keys = frozenset([DELETION_COST])
+    return PodCost("deletion cost", "deletion cost", of, keys, may_be_unknown=True)
 
 
 def expression_cost(
@@ -104,7 +106,8 @@ def expression_cost(
         except EvaluationError as error:
             return Unreadable(str(error))
 
-    return PodCost(name, "as the expression defines it", of, annotations)
+    unit = "as the expression defines it"
+    return PodCost(name, unit, of, annotations, may_be_unknown=True)
 
 
 FREE: Final = PodCost("cost", "none", lambda _: NO_COST)

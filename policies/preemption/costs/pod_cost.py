@@ -62,12 +62,16 @@ class EvaluationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PodCost:
-    """A named cost of the eviction of a pod, in ``unit``; ``annotations`` are the keys it reads."""
+    """A named cost of the eviction of a pod, in ``unit``; ``annotations`` are the keys it reads.
+
+    ``may_be_unknown`` is true if it may be unreadable for some pods.
+    """
 
     name: str
     unit: str
     of: Callable[[Pod], Cost | Unreadable]
     annotations: frozenset[str] = frozenset()
+    may_be_unknown: bool = False
 
     def at(self, pod: Pod, now_ns: int) -> int:
         """Return the cost of a pod at a time; 0 if it is unreadable."""

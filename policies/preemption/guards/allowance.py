@@ -1,7 +1,8 @@
 """Guards of groups: how many victims of an owner, a namespace or a class one preemption may have.
 
-A group with an allowance of 0 is protected. Allowances that depend on the past read the recent
-preemptions of the snapshot.
+An allowance is a number of victims, or an amount of their cost. A pod that counts for more than is
+allowed of its group is protected. Allowances that depend on the past read the recent preemptions of
+the snapshot.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from policies.preemption.decision import Candidate
 UNLIMITED: Final = 2**31 - 1
 ANY_GROUP: Final = ""
 """The group of the pods that an allowance is not about."""
+VICTIMS: Final = PodCost("victims", "pods", lambda _: Cost(1))
+"""What most allowances count: the pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The victims that are allowed of each group.
+    """The victims that are allowed of each group, or the sum of their cost.
 
     ``of`` has groups by key, ``others`` is that of all other groups. With ``kept``, a group is also
     allowed no more than its total of a cost exceeds a number.
@@ -39,17 +42,22 @@ class Allowance:
 class AllowanceGuard:
     """Limits the victims of each group; ``allowance`` reads the preemptor and the snapshot.
 
-    ``annotations`` are the keys that the grouping reads.
+    ``counted`` is the cost of a victim that counts, which is never negative. ``annotations`` are
+    the keys that the grouping reads.
     """
 
     name: str
     grouping: Grouping
     allowance: Callable[[Pod, Snapshot], Allowance]
     annotations: frozenset[str] = frozenset()
+    counted: PodCost = VICTIMS
 
     def bind(self, preemptor: Pod, snapshot: Snapshot, totals: GroupTotals) -> BoundAllowance:
         """Return the allowances of a decision."""
-        return BoundAllowance(self.name, self.grouping, self.allowance(preemptor, snapshot), totals)
+        allowance = self.allowance(preemptor, snapshot)
+        return BoundAllowance(
+            self.name, self.grouping, allowance, totals, self.counted, snapshot.now_ns
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +68,11 @@ class BoundAllowance:
     grouping: Grouping
     allowance: Allowance
     totals: GroupTotals
+    counted: PodCost
+    now_ns: int
 
     def of(self, group: str) -> int:
-        """Return how many victims of a group are allowed."""
+        """Return how much is allowed of a group."""
         if group == ANY_GROUP:
             return UNLIMITED
         allowed = self.allowance.of.get(group, self.allowance.others)
@@ -72,16 +82,18 @@ class BoundAllowance:
         return max(0, allowed)
 
     def protects(self, pod: Pod) -> bool:
-        """Return whether no pod of the group of ``pod`` may be a victim."""
-        return self.of(self.grouping.key(pod)) == 0
+        """Return whether ``pod`` alone is more than what is allowed of its group."""
+        return self.counted.at(pod, self.now_ns) > self.of(self.grouping.key(pod))
 
     def explain(self, pod: Pod, _now_ns: int) -> str:
         """Return why a pod is protected."""
         return f"protected by {self.name} of {self.grouping.key(pod)}"
 
     def refuses(self, candidate: Candidate) -> bool:
-        """Return whether a candidate has more victims of a group than are allowed."""
-        counts = Counter(map(self.grouping.key, candidate.victims.pods))
+        """Return whether the victims of a candidate are more of a group than is allowed."""
+        counts = Counter[str]()
+        for pod in candidate.victims.pods:
+            counts[self.grouping.key(pod)] += self.counted.at(pod, self.now_ns)
         return any(count > self.of(group) for group, count in counts.items())
 
 
@@ -94,14 +106,21 @@ def victim_cooldown(window_ns: int) -> AllowanceGuard:
     return AllowanceGuard("cooldown", OWNERS, allowance)
 
 
-def window_limit(name: str, grouping: Grouping, at_most: int, window_ns: int) -> AllowanceGuard:
-    """Return a guard that allows each group ``at_most`` victims within any window."""
+def window_limit(
+    name: str, grouping: Grouping, at_most: int, window_ns: int, counted: PodCost = VICTIMS
+) -> AllowanceGuard:
+    """Return a guard that allows each group ``at_most`` of a cost of victims within any window.
+
+    A past victim counts with its cost at the time of its preemption.
+    """
 
     def allowance(_: Pod, snapshot: Snapshot) -> Allowance:
-        counts = Counter(grouping.key(each.victim) for each in recent(snapshot, window_ns))
+        counts = Counter[str]()
+        for each in recent(snapshot, window_ns):
+            counts[grouping.key(each.victim)] += counted.at(each.victim, each.at_ns)
         return Allowance({group: at_most - n for group, n in counts.items()}, others=at_most)
 
-    return AllowanceGuard(name, grouping, allowance)
+    return AllowanceGuard(name, grouping, allowance, counted=counted)
 
 
 def loop_breaker(window_ns: int) -> AllowanceGuard:

@@ -17,7 +17,7 @@ from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import PRIORITY
 from policies.preemption.columns.policy_columns import PROTECTED_UNTIL
 from policies.preemption.filtering.status import Code, unresolvable
-from policies.preemption.guards.allowance import BoundAllowance
+from policies.preemption.guards.allowance import VICTIMS, BoundAllowance
 from policies.preemption.vectorized.disruption_budgets import pdb_violations
 from policies.preemption.vectorized.framework import Constraint, ConstraintState, FilterInput
 from policies.preemption.vectorized.row_view import RowView, any_by_row
@@ -65,10 +65,16 @@ class DryRunRows:
 
 @dataclass(frozen=True)
 class AllowedVictims:
-    """An allowance, and how many victims it allows of each group, by the group's number."""
+    """An allowance, and how much it allows of each group, by the group's number."""
 
     bound: BoundAllowance
     of_group: Ints
+
+    def counted(self, view: RowView) -> Ints:
+        """Return what each pod counts for, (depth, rows), or (1, 1) if that is the same for all."""
+        if self.bound.counted is VICTIMS:
+            return np.ones((1, 1), np.int64)
+        return view.costs(self.bound.counted, self.bound.now_ns)
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,10 @@ def dry_run(
     if view.columns.policy.is_read:
         potential &= view.policy_channel(PROTECTED_UNTIL) <= policy.now_ns
     for each in policy.allowances:
-        if not each.of_group.all():
+        counted = each.counted(view)
+        if counted.max(initial=0) > each.of_group.min():
             channel = view.columns.policy.group_channel(each.bound.grouping)
-            potential &= (each.of_group > 0)[view.policy_channel(channel)]
+            potential &= counted <= each.of_group[view.policy_channel(channel)]
     statuses = RowStatuses(rejections, len(view))
     statuses.refuse(~any_by_row(potential), _NO_VICTIMS)
     emptied = replace(view, removed=potential)

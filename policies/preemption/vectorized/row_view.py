@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import EMPTY_PRIORITY, FIRST_RESOURCE, PRIORITY
+from policies.preemption.columns.policy_columns import costs_at
+from policies.preemption.costs.pod_cost import PodCost
 
+_EVERY: Final = slice(None)
 T = TypeVar("T", bound=np.generic)
 
 Rows = slice | Ints
@@ -76,6 +79,12 @@ class RowView:
         """Return the values of one channel of the policy's columns, (depth, rows)."""
         found: Ints = self.columns.policy.block.used()[channel][:, self.rows]
         return found
+
+    def costs(self, cost: PodCost, now_ns: int, level: Ints | slice = _EVERY) -> Ints:
+        """Return the cost of each pod at a time, (depth, rows), of the rows at ``level``."""
+        channel = self.columns.policy.cost_channel(cost)
+        fixed, rate, since = (self.policy_channel(channel + i)[:, level] for i in range(3))
+        return costs_at(now_ns, fixed, rate, since)
 
     def requested(self, place: int) -> Ints:
         """Return the sum of the requests of each row for the resource at ``place``."""

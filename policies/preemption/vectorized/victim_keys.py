@@ -13,7 +13,7 @@ import numpy as np
 from policies.kubernetes.criteria import Criterion
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import PRIORITY, START_TIME
-from policies.preemption.columns.policy_columns import PolicyColumns, costs_at
+from policies.preemption.columns.policy_columns import PolicyColumns
 from policies.preemption.costs.candidate_criteria import (
     BoundCriterion,
     GroupCriterion,
@@ -25,7 +25,6 @@ from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 from policies.preemption.policy import CANDIDATE_CRITERIA
 from policies.preemption.vectorized.dry_run import AllowedVictims, DryRunRows
-from policies.preemption.vectorized.row_view import RowView
 
 _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 
@@ -52,7 +51,7 @@ def prices(run: DryRunRows, criterion: BoundCriterion) -> Ints:
     if isinstance(source, GroupCriterion):
         return np.ones_like(view.channel(PRIORITY))
     if source.grouping is None:
-        return _costs(view, source.cost, criterion.now_ns)
+        return view.costs(source.cost, criterion.now_ns)
     totals = columns.totals(source.cost, source.grouping, criterion.now_ns)
     of_groups: Ints = totals[view.policy_channel(columns.group_channel(source.grouping))]
     return of_groups
@@ -74,15 +73,18 @@ def group_totals(columns: PolicyColumns, now_ns: int) -> GroupTotals:
 
 
 def exceeds_allowance(run: DryRunRows, allowance: AllowedVictims) -> Bools:
-    """Return which candidates have more victims of a group than are allowed."""
-    allowed = allowance.of_group
-    # A group of which no victim is allowed has none.
-    if ((allowed == 0) | (allowed >= len(run.victims))).all():
+    """Return which candidates have more victims of a group than is allowed."""
+    allowed, counted = allowance.of_group, allowance.counted(run.candidates)
+    # A group of which nothing is allowed has no victims that count.
+    most = len(run.victims) * counted.max(initial=0)
+    if ((allowed == 0) | (allowed >= most)).all():
         return np.zeros(len(run.candidates), np.bool_)
     channel = run.candidates.columns.policy.group_channel(allowance.bound.grouping)
     depths, rows = np.nonzero(run.victims)
     groups = run.candidates.policy_channel(channel)[depths, rows]
-    distinct, counts = np.unique(rows * len(allowed) + groups, return_counts=True)
+    distinct, places = np.unique(rows * len(allowed) + groups, return_inverse=True)
+    counts = np.zeros(len(distinct), np.int64)
+    np.add.at(counts, places, np.broadcast_to(counted, run.victims.shape)[depths, rows])
     found = np.zeros(len(run.candidates), np.bool_)
     above = distinct[counts > allowed[distinct % len(allowed)]]
     found[above // len(allowed)] = True
@@ -96,14 +98,9 @@ def _count_groups(run: DryRunRows, level: Ints, grouping: Grouping) -> Ints:
 
 
 def _sum_of_victims(run: DryRunRows, level: Ints, cost: PodCost, now_ns: int) -> Ints:
-    costs = _costs(run.candidates, cost, now_ns, level)
-    total: Ints = np.where(run.victims[:, level], costs, 0).sum(axis=0)
+    costs = np.where(run.victims[:, level], run.candidates.costs(cost, now_ns, level), 0)
+    total: Ints = costs.sum(axis=0)
     return total
-
-
-def _costs(view: RowView, cost: PodCost, now_ns: int, level: Ints | slice = slice(None)) -> Ints:
-    channel = view.columns.policy.cost_channel(cost)
-    return costs_at(now_ns, *(view.policy_channel(channel + i)[:, level] for i in range(3)))
 
 
 def _sum_of_groups(

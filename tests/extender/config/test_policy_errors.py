@@ -22,6 +22,8 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             "    limits:\n"
             "    - {victims: 0, per: 1h}\n"
             "    - {victims: 1, per: 0s, by: pod}\n"
+            "    - {per: 1h}\n"
+            "    - {per: 1h, lostWork: {amount: 0, per: days}}\n"
             "    minAvailable: [{owners: [Job]}]\n"
         ),
         [
@@ -31,7 +33,10 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             "10: rules[0].guards.limits[0].victims: Expected int >= 1",
             "11: rules[0].guards.limits[1].by: Invalid enum value 'pod'; expected one of cluster",
             "11: rules[0].guards.limits[1].per: '0s' is no such duration; expected a duration",
-            "12: rules[0].guards.minAvailable[0]: Object missing required field replicas",
+            "12: rules[0].guards.limits[2]: limits nothing; expected victims or lostWork",
+            "13: rules[0].guards.limits[3].lostWork.amount: Expected float >= 0.001",
+            "13: rules[0].guards.limits[3].lostWork.per: Invalid enum value 'days'",
+            "14: rules[0].guards.minAvailable[0]: Object missing required field replicas",
         ],
     ),
     "expressions": (

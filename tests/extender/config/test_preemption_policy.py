@@ -27,6 +27,7 @@ from tests.builders import SECOND, node, pod, snapshot
 HEAD = "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionPolicy\nmetadata: {name: own}\n"
 NOW_NS = 7200 * SECOND
 CHECKPOINT = "example.com/checkpoint-time"
+LOST = "{lostWork: {amount: 399, per: seconds}"
 
 
 def written(tmp_path: Path, text: str) -> str:
@@ -140,6 +141,14 @@ def test_the_built_in_policy_is_shown_as_a_file_would_have_it() -> None:
             ),
             "node-1",
         ),
+        (f"guards: {{limits: [{LOST}, per: 24h}}]}}, lostWork: {{weights: {{cpu: 1}}}}", ""),
+        (
+            (
+                f"guards: {{limits: [{LOST}, per: 1h, by: namespace}}]}}, "
+                "lostWork: {weights: {cpu: 1}}"
+            ),
+            "node-2",
+        ),
     ],
 )
 def test_a_rule_decides(tmp_path: Path, moment: Snapshot, fields: str, node_name: str) -> None:
@@ -228,6 +237,12 @@ def test_weights_are_thousandths_and_have_defaults(tmp_path: Path) -> None:
                 "guards: {maxLostWork: {amount: 1, per: hours}}, "
                 f"lostWork: {{checkpoint: {CHECKPOINT}}}"
             ),
+            CHECKPOINT,
+            "today",
+            True,
+        ),
+        (
+            f"guards: {{limits: [{LOST}, per: 1h}}]}}, lostWork: {{checkpoint: {CHECKPOINT}}}",
             CHECKPOINT,
             "today",
             True,

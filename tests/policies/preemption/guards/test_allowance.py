@@ -9,6 +9,7 @@ import pytest
 
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
+from policies.preemption.costs.catalog import lost_work
 from policies.preemption.costs.groupings import CLUSTER, NAMESPACES
 from policies.preemption.guards.allowance import (
     AllowanceGuard,
@@ -100,6 +101,36 @@ def test_victims_are_limited_in_a_window(guard: AllowanceGuard, left: set[str]) 
     running = [of("a", namespace="x"), of("b", namespace="y")]
     two = (past(of("a", "a-8", namespace="x")), past(of("c", namespace="x")))
     assert victims(guard, running, *two) == left
+
+
+def gone(started: int) -> Pod:
+    """Return a victim of the namespace x."""
+    return of("a", "gone", namespace="x", started=started)
+
+
+@pytest.mark.parametrize(
+    ("at_most", "lost", "left"),
+    [
+        (30_000, (), {"old", "young", "other"}),
+        (29_999, (), {"young", "other"}),
+        (30_000, (past(gone(85)),), {"young", "other"}),
+        (30_000, (past(gone(70)),), {"young", "other"}),
+        (30_000, (past(gone(50)),), {"other"}),
+        (30_000, (past(gone(5), ago=61),), {"young", "old", "other"}),
+    ],
+    ids=["as much", "less", "five lost", "twenty lost", "forty lost", "long ago"],
+)
+def test_lost_work_is_limited_in_a_window(
+    at_most: int, lost: tuple[PastPreemption, ...], left: set[str]
+) -> None:
+    """A core counts as one: a pod that has run for 30 seconds loses 30,000 thousandths."""
+    guard = window_limit("hourly", NAMESPACES, at_most, MINUTE, lost_work({"cpu": 1000}))
+    running = [
+        of("a", "old", namespace="x", started=70),
+        of("a", "young", namespace="x", started=90),
+        of("b", "other", namespace="y", started=99),
+    ]
+    assert victims(guard, running, *lost) == left
 
 
 def test_one_preemption_takes_no_more_than_the_window_allows() -> None:
