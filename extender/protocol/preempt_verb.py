@@ -235,7 +235,7 @@ def _confirmable(
     notes.append(f"left out: {doubt}")
     candidates = decision.candidates.values()
     sure = [each for each in candidates if _doubt(each, units) is None]
-    return _with_best(decision, sure, policy.order_of_candidates(units.snapshot))
+    return _with_best(decision, sure, policy.order_of_candidates(decision.pod, units.snapshot))
 
 
 def _doubt(candidate: Candidate, units: VictimUnits) -> str | None:
@@ -289,7 +289,7 @@ def _deferred(
     rules = context.rules
     snapshot = rules.policy.view_of(units.snapshot)
     allowances = rules.policy.allowances(args.pod, snapshot)
-    limits = rules.policy.limits(snapshot, allowances)
+    limits = rules.policy.limits(args.pod, snapshot, allowances)
     candidates: dict[str, Candidate] = {}
     for node, offer in in_time(args.candidates.items(), context.has_time_left):
         found = _as_candidate(node, offer, units)
@@ -302,7 +302,7 @@ def _deferred(
         else:
             candidates[node] = found
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
-    order = rules.policy.order_of_candidates(snapshot)
+    order = rules.policy.order_of_candidates(args.pod, snapshot)
     deferred = _with_best(replace(decision, candidates=candidates), costly, order)
     if costly or not candidates:
         return deferred

@@ -109,7 +109,7 @@ def explain_decision(
             rules.policy.allowances(decision.pod, snapshot),
         )
     )
-    order = rules.policy.order_of_candidates(snapshot)
+    order = rules.policy.order_of_candidates(decision.pod, snapshot)
     return PreemptionExplanation(decision, order, protected, violated, frozenset(tried))
 
 

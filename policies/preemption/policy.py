@@ -210,10 +210,12 @@ class Policy:
         return with_strict_budgets(snapshot) if self.strict_budgets else snapshot
 
     def order_of_candidates(
-        self, snapshot: Snapshot, totals: GroupTotals | None = None
+        self, preemptor: Pod, snapshot: Snapshot, totals: GroupTotals | None = None
     ) -> Order[Candidate]:
         """Return the order of the candidates of a decision on ``snapshot``; see ``bound``."""
-        return candidate_order(tuple(bound(each, snapshot, totals) for each in self.candidates))
+        return candidate_order(
+            tuple(bound(each, preemptor, snapshot, totals) for each in self.candidates)
+        )
 
     @property
     def limit_names(self) -> tuple[str, ...]:
@@ -224,13 +226,14 @@ class Policy:
 
     def limits(
         self,
+        preemptor: Pod,
         snapshot: Snapshot,
         allowances: tuple[BoundAllowance, ...],
         totals: GroupTotals | None = None,
     ) -> tuple[Limit, ...]:
         """Return the limits on the candidates of a decision on ``snapshot``; see ``bound``."""
         strict = (strict_limit(snapshot),) if self.strict_budgets else ()
-        bounds = (each.bind(snapshot, totals) for each in self.candidate_limits)
+        bounds = (each.bind(preemptor, snapshot, totals) for each in self.candidate_limits)
         return (*strict, *bounds, *allowances)
 
     def allowances(

@@ -173,7 +173,7 @@ def post_filter(
         return _ineligible(filtering, reason, f"{failure} {outcome}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals, search = _dry_run(pipeline, units, tried, rules, has_time_left)
-    order = rules.policy.order_of_candidates(snapshot)
+    order = rules.policy.order_of_candidates(pod, snapshot)
     ranked = order.sort(candidates.values())
     rejected = _rejections_of_others(filtering, candidates, refusals)
     if ranked:
@@ -246,7 +246,7 @@ def _dry_run(
     snapshot, policy = units.snapshot, rules.policy
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
     allowances = policy.allowances(pipeline.pod, snapshot)
-    limits = policy.limits(snapshot, allowances)
+    limits = policy.limits(pipeline.pod, snapshot, allowances)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:

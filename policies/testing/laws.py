@@ -63,11 +63,14 @@ def candidates_are_within_limits(case: Case) -> Iterator[str]:
     policy, strict = case.rules.policy, with_strict_budgets(case.snapshot)
     coverage = BudgetCoverage(strict.budgets, NEWEST)  # as strict budgets in every release
     allowances = policy.allowances(case.preemptor, case.snapshot)
-    limits = policy.limits(strict, ())
+    limits = policy.limits(case.preemptor, strict, ())
     for name, candidate in case.decision.candidates.items():
         yield from (f"{name} exceeds {each.name}" for each in limits if each.refuses(candidate))
         for each in allowances:
-            for group, count in Counter(map(each.grouping.key, candidate.victims.pods)).items():
+            counts = Counter[str]()
+            for pod in candidate.victims.pods:
+                counts[each.grouping.key(pod)] += each.counted.at(pod, case.snapshot.now_ns)
+            for group, count in counts.items():
                 if count > each.of(group):
                     yield f"{name} exceeds {each.name} of {group}"
         evicted = Counter(
@@ -84,7 +87,7 @@ def candidates_are_within_limits(case: Case) -> Iterator[str]:
 def the_best_candidate_is_chosen(case: Case) -> Iterator[str]:
     """Yield the choice or the deciding criterion if another one is expected."""
     decision, policy = case.decision, case.rules.policy
-    order = policy.order_of_candidates(policy.view_of(case.snapshot))
+    order = policy.order_of_candidates(case.preemptor, policy.view_of(case.snapshot))
     ranked = order.sort(decision.candidates.values())
     if decision.chosen != (ranked[0] if ranked else None):
         yield f"{_text(decision)}; expected the first of {[each.node for each in ranked]}"

@@ -12,10 +12,12 @@ from policies.preemption.costs.candidate_criteria import (
     CandidateCriterion,
     CostCriterion,
     GroupCriterion,
+    GroupValueCriterion,
 )
 from policies.preemption.costs.catalog import (
     DELETION_COST,
     cheapest_criteria,
+    cost_criteria,
     deletion_cost,
     lost_work,
     pod_cost_criteria,
@@ -73,6 +75,7 @@ CRITERIA: tuple[CandidateCriterion, ...] = (
     GroupCriterion("fewest owners", OWNERS),
     GroupCriterion("fewest gangs", GANGS),
     GroupCriterion("fewest namespaces", NAMESPACES),
+    *(each for each in cost_criteria(LOST_WORK).values() if isinstance(each, GroupValueCriterion)),
 )
 POD_ORDER: tuple[Criterion[Pod], ...] = (
     *POD_CRITERIA.values(),

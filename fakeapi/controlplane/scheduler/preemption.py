@@ -119,7 +119,8 @@ class DefaultPreemption:
             candidates = await self._call_extenders(case, dry_run.candidates)
         except ExtenderError as error:
             return PreemptionOutcome(f"{first}{_PREFIX}{error}")
-        chosen = pick_candidate(candidates, rules.policy.order_of_candidates(snapshot), self._rng)
+        order = rules.policy.order_of_candidates(pod, snapshot)
+        chosen = pick_candidate(candidates, order, self._rng)
         if chosen is None:
             return PreemptionOutcome(f"{first}{_PREFIX}{_NO_CANDIDATE}")
         return PreemptionOutcome(fit_error.candidate_found(chosen, rules.release), chosen)

@@ -16,7 +16,11 @@ from policies.kubernetes.snapshot import Pod
 from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.columns.label_classes import InternTable
 from policies.preemption.columns.pod_block import PodBlock
-from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
+from policies.preemption.costs.candidate_criteria import (
+    CostCriterion,
+    GroupCriterion,
+    GroupValueCriterion,
+)
 from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import MAX_COST, NO_COST, SECOND_NS, Cost, PodCost
 from policies.preemption.guards.allowance import ANY_GROUP, HEALTHY, UNLIMITED, BoundAllowance
@@ -37,7 +41,7 @@ class PolicyColumns:
         self._policy = policy
         healthy = (HEALTHY,) if policy.allowance_guards else ()
         self._costs: Sequence[PodCost] = tuple(dict.fromkeys((*policy.costs, *healthy)))
-        bound = (CostCriterion, GroupCriterion)
+        bound = (CostCriterion, GroupCriterion, GroupValueCriterion)
         grouped = (each for each in policy.criteria if isinstance(each, bound))
         self._groups: dict[Grouping, InternTable[str]] = {
             each.grouping: InternTable(each.grouping.key)

@@ -1,24 +1,26 @@
 """Criteria that compare candidates by the costs of their victims, and by the groups that they hit.
 
-A criterion of this module is bound to the snapshot of a decision, which has the time, and the other
-pods of a group.
+A criterion of this module is bound to a decision: to its preemptor, and to its snapshot, which has
+the time, and the other pods of a group.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from policies.kubernetes.criteria import Criterion
-from policies.kubernetes.snapshot import Snapshot
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 
 GroupTotals = Callable[[PodCost, Grouping], Callable[[str], int]]
 """Return the function from the key of a group to the cost of all its pods in the cluster."""
+GroupValue = Callable[[str], int]
+"""Return the value of a group by its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +75,56 @@ class GroupCriterion:
         )
 
 
-CandidateCriterion = Criterion[Candidate] | CostCriterion | GroupCriterion
+@dataclass(frozen=True, slots=True)
+class BoundGroupValue(Criterion[Candidate]):
+    """A criterion with the values of groups in a decision; ``source`` is the one that was bound."""
+
+    source: GroupValueCriterion
+    value: GroupValue
+
+
+@dataclass(frozen=True, slots=True)
+class GroupValueCriterion:
+    """Prefers the candidate whose victims are of groups with low values.
+
+    ``values`` returns the value of a group for a preemptor, in a snapshot. ``combine`` is ``sum``
+    or ``max`` of the values of all victims.
+    """
+
+    name: str
+    grouping: Grouping
+    values: Callable[[Pod, Snapshot, GroupTotals], GroupValue]
+    combine: Callable[[Iterable[int]], int]
+
+    def bind(self, preemptor: Pod, snapshot: Snapshot, totals: GroupTotals) -> BoundGroupValue:
+        """Return the criterion for a decision about ``preemptor``."""
+        value, group_of = self.values(preemptor, snapshot, totals), self.grouping.key
+        return BoundGroupValue(
+            self.name,
+            lambda of: self.combine([value(group_of(pod)) for pod in of.victims.pods]),
+            self,
+            value,
+        )
+
+
+CandidateCriterion = Criterion[Candidate] | CostCriterion | GroupCriterion | GroupValueCriterion
 
 
 def bound(
-    criterion: CandidateCriterion, snapshot: Snapshot, totals: GroupTotals | None = None
+    criterion: CandidateCriterion,
+    preemptor: Pod,
+    snapshot: Snapshot,
+    totals: GroupTotals | None = None,
 ) -> Criterion[Candidate]:
-    """Return a criterion for a decision on ``snapshot``; its totals are counted unless given."""
+    """Return a criterion for a decision; totals of ``snapshot`` are counted unless given."""
+    totals = totals or partial(count_totals, snapshot)
     match criterion:
         case CostCriterion():
-            return criterion.bind(snapshot.now_ns, totals or partial(count_totals, snapshot))
+            return criterion.bind(snapshot.now_ns, totals)
         case GroupCriterion():
             return criterion.bind(snapshot.now_ns)
+        case GroupValueCriterion():
+            return criterion.bind(preemptor, snapshot, totals)
     return criterion
 
 

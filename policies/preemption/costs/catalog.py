@@ -10,7 +10,13 @@ from typing import Final
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.integers import parse_integer
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
+from policies.preemption.costs.candidate_criteria import (
+    CandidateCriterion,
+    CostCriterion,
+    GroupCriterion,
+    GroupValue,
+    GroupValueCriterion,
+)
 from policies.preemption.costs.groupings import GANGS, NAMESPACES, OWNERS
 from policies.preemption.costs.pod_cost import (
     NO_COST,
@@ -114,9 +120,7 @@ FREE: Final = PodCost("cost", "none", lambda _: NO_COST)
 """The cost of a policy that defines none."""
 
 
-def cost_criteria(
-    lost: PodCost, own: PodCost = FREE
-) -> Mapping[str, CostCriterion | GroupCriterion]:
+def cost_criteria(lost: PodCost, own: PodCost = FREE) -> Mapping[str, CandidateCriterion]:
     """Return the criteria of a policy by name.
 
     ``lost`` is lost work by its weights, ``own`` the cost that the policy defines.
@@ -131,6 +135,8 @@ def cost_criteria(
         GroupCriterion("fewest owners", OWNERS),
         GroupCriterion("fewest gangs", GANGS),
         GroupCriterion("fewest namespaces", NAMESPACES),
+        GroupValueCriterion("fewest victims of other namespaces", NAMESPACES, _others, sum),
+        GroupValueCriterion("fewest victims of the same namespace", NAMESPACES, _same, sum),
     )
     return {each.name: each for each in criteria}
 
@@ -166,7 +172,7 @@ def cheapest_criteria(
 
     More victims never cost less: an own cost below 0 counts as 0.
     """
-    known = cost_criteria(lost, at_least_zero(own))
+    known = cost_criteria(lost, at_least_zero(own)).values()
     negative = ("most restarts", "lowest deletion cost")
     criteria = (
         CostCriterion("fewest victims", PodCost("victims", "victims", lambda _: Cost(1))),
@@ -174,7 +180,11 @@ def cheapest_criteria(
             "smallest sum of priorities",
             PodCost("priority", f"above -{PRIORITY_SHIFT}", _shifted_priority),
         ),
-        *(each for name, each in known.items() if name not in negative),
+        *(
+            each
+            for each in known
+            if isinstance(each, CostCriterion | GroupCriterion) and each.name not in negative
+        ),
     )
     return {each.name: each for each in criteria}
 
@@ -191,6 +201,14 @@ def at_least_zero(cost: PodCost) -> PodCost:
 
 def _shifted_priority(pod: Pod) -> Cost:
     return Cost(pod.priority + PRIORITY_SHIFT)
+
+
+def _others(preemptor: Pod, *_: object) -> GroupValue:
+    return lambda namespace: int(namespace != preemptor.namespace)
+
+
+def _same(preemptor: Pod, *_: object) -> GroupValue:
+    return lambda namespace: int(namespace == preemptor.namespace)
 
 
 def weighted_resources(pod: Pod, weights: Mapping[str, int]) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.releases import NEWEST
-from policies.kubernetes.snapshot import DisruptionBudget, Snapshot
+from policies.kubernetes.snapshot import DisruptionBudget, Pod, Snapshot
 from policies.preemption.costs.candidate_criteria import CandidateCriterion, GroupTotals, bound
 from policies.preemption.decision import Candidate
 from policies.preemption.disruption_budgets import BudgetCoverage
@@ -25,9 +25,10 @@ class CandidateLimit:
     criterion: CandidateCriterion
     at_most: int
 
-    def bind(self, snapshot: Snapshot, totals: GroupTotals | None) -> BoundLimit:
+    def bind(self, preemptor: Pod, snapshot: Snapshot, totals: GroupTotals | None) -> BoundLimit:
         """Return the limit for a decision on ``snapshot``; see ``bound``."""
-        return BoundLimit(self.name, bound(self.criterion, snapshot, totals), self.at_most)
+        criterion = bound(self.criterion, preemptor, snapshot, totals)
+        return BoundLimit(self.name, criterion, self.at_most)
 
 
 @dataclass(frozen=True, slots=True)

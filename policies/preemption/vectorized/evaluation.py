@@ -156,14 +156,14 @@ class PodEvaluation:
         When ``has_time_left`` returns false, no more reference rows are evaluated.
         """
         view = self.filter_input.view(rows_where(rows & ~self._rows_by_hand))
-        policy, allowed = self.rules.policy, self._allowed
+        pod, policy, allowed = self.filter_input.pod, self.rules.policy, self._allowed
         totals = group_totals(view.columns.policy, self.snapshot.now_ns)
-        allowances = policy.allowances(self.filter_input.pod, self.snapshot, totals)
+        allowances = policy.allowances(pod, self.snapshot, totals)
         now_ns, columns = self.snapshot.now_ns, view.columns.policy
         allowing = [AllowedVictims(each, columns.allowed(each, now_ns)) for each in allowances]
         reading = PolicyInput(now_ns, policy.priority_gap, allowed, allowing)
         every = dry_run(self.filter_input, self.constraints, view, reading, self.rejections)
-        limits = policy.limits(self.snapshot, allowances, totals)
+        limits = policy.limits(pod, self.snapshot, allowances, totals)
         run = within_limits(every, limits, reading)
         statuses = RowStatuses(self.rejections, len(rows))
         statuses.codes[view.rows] = run.statuses.codes
@@ -185,7 +185,7 @@ class PodEvaluation:
             else:
                 statuses.set_status(row, outcome)
         untried = len(reference_rows) - evaluated
-        order = policy.order_of_candidates(self.snapshot, totals)
+        order = policy.order_of_candidates(pod, self.snapshot, totals)
         summary = None
         if policy.cheapest_by is not None:
             prices = prices_by(policy.cheapest_by, self.snapshot, totals)

@@ -16,6 +16,7 @@ from policies.preemption.columns.pod_block import PRIORITY, START_TIME
 from policies.preemption.columns.policy_columns import PolicyColumns
 from policies.preemption.costs.candidate_criteria import (
     BoundCriterion,
+    BoundGroupValue,
     GroupCriterion,
     GroupTotals,
 )
@@ -38,6 +39,8 @@ def criterion_keys(run: DryRunRows, criterion: Criterion[Candidate], level: Ints
         if source.grouping is None:
             return _sum_of_victims(run, level, source.cost, criterion.now_ns)
         return _sum_of_groups(run, level, source.cost, source.grouping, criterion.now_ns)
+    if isinstance(criterion, BoundGroupValue):
+        return _combine_values(run, level, criterion)
     known = _KEYS.get(criterion.name)
     if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
         return None
@@ -110,6 +113,19 @@ def _sum_of_groups(
     totals = run.candidates.columns.policy.totals(cost, grouping, now_ns)
     total: Ints = np.where(first, totals[numbers], 0).sum(axis=0)
     return total
+
+
+def _combine_values(run: DryRunRows, level: Ints, criterion: BoundGroupValue) -> Ints:
+    columns, source = run.candidates.columns.policy, criterion.source
+    key_of, samples = source.grouping.key, columns.groups(source.grouping).samples
+    lookup = np.array([0 if pod is None else criterion.value(key_of(pod)) for pod in samples])
+    numbers = run.candidates.policy_channel(columns.group_channel(source.grouping))[:, level]
+    victims, values = run.victims[:, level], lookup[numbers]
+    if source.combine is sum:
+        total: Ints = np.where(victims, values, 0).sum(axis=0)
+        return total
+    highest: Ints = np.where(victims, values, _LOWEST).max(axis=0)
+    return highest
 
 
 def _groups_of_victims(run: DryRunRows, level: Ints, grouping: Grouping) -> tuple[Ints, Bools]:

@@ -119,7 +119,7 @@ def costs_of_all_sets(cluster: Snapshot, preemptor: Pod, policy: Policy) -> Iter
     view = policy.view_of(cluster)
     units, pipeline = victim_units(view, NEWEST), run_pre_filters(preemptor, view, NEWEST, IN_TREE)
     allowances, coverage = policy.allowances(preemptor, view), BudgetCoverage(view.budgets, NEWEST)
-    limits = policy.limits(view, allowances)
+    limits = policy.limits(preemptor, view, allowances)
     prices = prices_by(policy.cheapest_by, view, partial(count_totals, view))
     for name in tried(cluster, preemptor, policy):
         emptied = empty_node(pipeline, view.nodes[name], units, coverage, policy, allowances)

@@ -39,7 +39,7 @@ def test_a_decision_within_its_deadline_equals_one_without(
     if not found.untried:
         assert found == whole
     assert dict(found.candidates) == {name: whole.candidates[name] for name in found.candidates}
-    order = rules.policy.order_of_candidates(cluster.snapshot)
+    order = rules.policy.order_of_candidates(cluster.preemptor, cluster.snapshot)
     assert found.chosen == next(iter(order.sort(found.candidates.values())), None)
     assert set(found.rejected) >= set(whole.rejected)
 
