@@ -5,7 +5,8 @@ are watched only if a configured filter reads them, pod groups only if the relea
 reads them. Objects behind volumes and device claims are watched as far as the release's filters
 read them. Pod groups and these objects are watched only if the server permits it, in the newest
 version that it serves: without them, the pods that they concern are not evaluated, and nodes with
-pods of pod groups are not chosen.
+pods of pod groups are not chosen. ResourceQuotas are watched only if a policy reads them, and the
+server permits it: without them, no namespace uses a quota.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 
 from extender.cluster.optional_kinds import OptionalKindReflector, OptionalStore
 from extender.cluster.pod_groups import PodGroupStores
+from extender.cluster.policy_objects import PolicyObjectStores
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStores
 from extender.kube.decoders import devices, storage
@@ -27,6 +29,7 @@ from extender.kube.decoders.cluster_objects import (
 )
 from extender.kube.decoders.pod_groups import decode_composite_pod_group, decode_pod_group
 from extender.kube.decoders.pods import decode_pod
+from extender.kube.decoders.resource_quotas import decode_resource_quota
 from extender.kube.decoders.typed_decoder import Decode, Unreadable, tolerant_decoder
 from extender.kube.informers.reflector import Reflector, ReflectorContext, ReflectorStore
 from extender.kube.rest import resources
@@ -38,6 +41,7 @@ from policies.kubernetes.default_selector import (
     STATEFUL_SET,
 )
 from policies.kubernetes.feature_gates import FeatureGate
+from policies.kubernetes.policy_objects import RESOURCE_QUOTA
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering import reads_workloads
@@ -99,8 +103,21 @@ def build_reflectors(
             *reflectors,
             *_storage_reflectors(builder, cluster.storage, rules.release),
             *_pod_group_reflectors(builder, cluster.pod_groups, rules.release),
+            *build_policy_reflectors(context, cluster.policy_objects, rules).items(),
         ]
     )
+
+
+def build_policy_reflectors(
+    context: ReflectorContext, stores: PolicyObjectStores, rules: SchedulerRules
+) -> dict[str, Reflector[Any]]:
+    """Return the reflectors of the kinds that only policies read, and one of the rules does."""
+    build, read = _ReflectorBuilder(context).optional, rules.objects_read
+    found = []
+    if RESOURCE_QUOTA in read:
+        decode = decode_resource_quota
+        found.append(build(resources.RESOURCE_QUOTAS, RESOURCE_QUOTA, decode, stores.quotas))
+    return dict(found)
 
 
 async def relist_pods(

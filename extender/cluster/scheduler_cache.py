@@ -18,6 +18,7 @@ from dataclasses import replace
 from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
 from extender.cluster.object_stores import ObjectStore, PodStore, WorkloadIndex
 from extender.cluster.pod_groups import PodGroupStores
+from extender.cluster.policy_objects import PolicyObjectStores
 from extender.cluster.preemption_history import PreemptionHistory
 from extender.cluster.storage_stores import StorageStores
 from extender.kube.decoders.cluster_objects import Namespace
@@ -79,6 +80,7 @@ class SchedulerCache:
         }
         self.storage = StorageStores(self._mark_storage)
         self.pod_groups = PodGroupStores(self._mark_storage)
+        self.policy_objects = PolicyObjectStores(self._mark_changed)
 
     @property
     def assumed_count(self) -> int:
@@ -94,6 +96,7 @@ class SchedulerCache:
             "namespaces": len(self.namespaces.by_key),
             **self.storage.object_counts(),
             **self.pod_groups.object_counts(),
+            **self.policy_objects.object_counts(),
         }
 
     def known_preemptor(self, sent: Pod) -> Pod | None:
@@ -177,6 +180,7 @@ class SchedulerCache:
             pod_groups=self.pod_groups.pod_groups(),
             group_members=self.pods.members.view(),
             unplaced_members=self.pods.unplaced_members.view(),
+            policy_objects=self.policy_objects.policy_objects(),
             generation=self._current.generation + 1,
         )
 

@@ -26,9 +26,11 @@ from extender.kube.decoders.manifests import Manifest, ManifestError, decode_man
 from extender.kube.decoders.pod_groups import decode_composite_pod_group, decode_pod_group
 from extender.kube.decoders.pods import NO_KEYS, decode_undefaulted_pod
 from extender.kube.decoders.replicasets import decode_member, decode_replica_set
+from extender.kube.decoders.resource_quotas import decode_resource_quota
 from extender.kube.decoders.typed_decoder import Decode, ObjectError, Unreadable
 from policies.kubernetes.default_selector import REPLICA_SET
 from policies.kubernetes.input_error import InputError
+from policies.kubernetes.policy_objects import RESOURCE_QUOTA
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.replicaset import (
@@ -94,6 +96,8 @@ def load_cluster(
     groups, composites = cluster.pod_groups.groups, cluster.pod_groups.composites
     groups.replace(decode_manifests(manifests, "PodGroup", decode_pod_group))
     composites.replace(decode_manifests(manifests, "CompositePodGroup", decode_composite_pod_group))
+    quotas = decode_manifests(manifests, RESOURCE_QUOTA, decode_resource_quota)
+    cluster.policy_objects.quotas.replace(quotas)
     classes = priority_classes(manifests)
     unknown_classes: dict[str, str] = {}
 

@@ -17,6 +17,7 @@ from extender.kube.decoders.typed_decoder import identify_unreadable
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import EVERYTHING, Client, Selection
 from extender.kube.rest.discovery import ServedResource, discover
+from policies.kubernetes.policy_objects import RESOURCE_QUOTA
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ _REQUIRED: Final = frozenset({"Node", "Pod"})
 
 SCHEDULING_KINDS: Final[Mapping[str, Collection[str]]] = {
     **dict.fromkeys(("Node", "Pod", "Namespace", "Service", "ReplicationController"), _CORE),
-    **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume"), _CORE),
+    **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", RESOURCE_QUOTA), _CORE),
     "PodDisruptionBudget": frozenset({"policy"}),
     **dict.fromkeys(("PriorityClass", "PodGroup", "CompositePodGroup"), _SCHEDULING),
     **dict.fromkeys(("ReplicaSet", "StatefulSet"), _APPS),

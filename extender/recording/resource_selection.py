@@ -36,6 +36,7 @@ DEFAULT: Final = (
     "devicetaintrules.resource.k8s.io",
     "resourceclaims.resource.k8s.io",
     "poddisruptionbudgets.policy",
+    "resourcequotas",
     "deployments.apps",
     "statefulsets.apps",
     "daemonsets.apps",

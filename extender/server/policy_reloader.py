@@ -5,7 +5,8 @@ The content of the file is compared every ten seconds, as that of certificates i
 by renaming a symlink. An invalid file is not used: the previous policy stays in use, and the error
 is reported until the file is valid again.
 
-A policy is used when all that it reads is there. Pods are decoded with only those annotations that
+A policy is used when all that it reads is there. Kinds of objects that only it reads are listed
+first, and watched from then on. Pods are decoded with only those annotations that
 a policy reads. So if a new policy reads others, the pods are listed and decoded again, while the
 previous policy still decides. Then the columns of the new engine are built in a thread, since that
 takes a second for 100,000 pods. The change itself is the assignment of the engine.
@@ -14,16 +15,16 @@ takes a second for 100,000 pods. The change itself is the assignment of the engi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
-from extender.cluster.event_handlers import relist_pods
+from extender.cluster.event_handlers import build_policy_reflectors, relist_pods
 from extender.config.strict_decoding import ConfigError
-from extender.kube.informers.reflector import Reflector
+from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.rest.clock import Clock
 from extender.observability.metrics import Metrics
 from extender.server.service import Service
@@ -97,11 +98,16 @@ class PolicyReloader:
 
 @dataclass(slots=True)
 class PolicyUse:
-    """Changes the policy of a service; ``kept`` are the annotations that its pods keep."""
+    """Changes the policy of a service; ``kept`` are the annotations that its pods keep.
+
+    ``reflectors`` are those that run, ``context`` is theirs, and ``start`` runs one more.
+    """
 
     service: Service
-    reflectors: Mapping[str, Reflector[Any]]
+    reflectors: dict[str, Reflector[Any]]
     kept: frozenset[str]
+    context: ReflectorContext
+    start: Callable[[Reflector[Any]], None]
 
     async def use(self, rules: SchedulerRules) -> None:
         """Decide by other rules from the next decision after the end on."""
@@ -109,6 +115,16 @@ class PolicyUse:
             # The previous policy needs its own annotations until it is replaced.
             self.kept |= rules.annotations
             await relist_pods(self.reflectors, rules.release, self.kept)
+        await self._watch_more(rules)
         engine = build_engine(rules)
         await asyncio.to_thread(engine.follow, self.service.cluster.snapshot())
         self.service.use(engine)
+
+    async def _watch_more(self, rules: SchedulerRules) -> None:
+        """Start the reflectors of other kinds that the rules read; return when they are settled."""
+        stores = self.service.cluster.policy_objects
+        for name, reflector in build_policy_reflectors(self.context, stores, rules).items():
+            if name not in self.reflectors:
+                self.reflectors[name] = reflector
+                self.start(reflector)
+                await reflector.wait_settled()

@@ -148,7 +148,13 @@ async def run_server(
         work = [informer.run() for informer in service.informers.values()]
         readiness_log = ReadinessLog(service.readiness)
         work += [_refresh(cluster, readiness_log, clock), connections.run_sweeper()]
-        policy_use = PolicyUse(service, reflectors, policy.rules.annotations)
+        policy_use = PolicyUse(
+            service,
+            reflectors,
+            policy.rules.annotations,
+            reflector_context,
+            lambda reflector: tasks.append(group.create_task(reflector.run())),
+        )
         work += [_log_assumed_gates(service), policy.run(policy_use.use)]
         if reloader is not None:
             work.append(reloader.run())
@@ -186,7 +192,7 @@ def describe_assumed_gates(service: Service) -> str:
 
 async def _log_assumed_gates(service: Service) -> None:
     """Log once which gates are taken as on."""
-    for informer in service.informers.values():
+    for informer in list(service.informers.values()):
         await informer.wait_settled()
     assumed = describe_assumed_gates(service)
     if assumed:

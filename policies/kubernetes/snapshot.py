@@ -15,6 +15,7 @@ from typing import NamedTuple
 from policies.kubernetes.default_selector import PodOwner, PodSelectingObject
 from policies.kubernetes.devices import ExtendedRequest
 from policies.kubernetes.pod_groups import NO_POD_GROUPS, PodGroups
+from policies.kubernetes.policy_objects import NO_POLICY_OBJECTS, PolicyObjects
 from policies.kubernetes.selectors import (
     Labels,
     LabelSelector,
@@ -304,7 +305,7 @@ class Snapshot:
     claims. ``group_members`` are the bound pods of PodGroups, by the key of their group.
     ``unplaced_members`` are the keys of other pods of theirs that may be on a node: they cannot be
     decoded, or kube-scheduler may have assumed them. ``now_ns`` is the time of the decision, in
-    nanoseconds since the epoch, and ``preemptions`` are recent ones; only policies read them.
+    nanoseconds since the epoch. Only policies read it, ``preemptions``, and ``policy_objects``.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
@@ -319,6 +320,7 @@ class Snapshot:
     generation: int = 0
     now_ns: int = 0
     preemptions: tuple[PastPreemption, ...] = ()
+    policy_objects: PolicyObjects = NO_POLICY_OBJECTS
 
     def with_assumed(self, pod: Pod, node: str) -> Snapshot:
         """Return the snapshot with a pending pod on a known node, and nominated to none.

@@ -19,6 +19,7 @@ from policies.preemption.costs.candidate_criteria import (
     CostCriterion,
     GroupCriterion,
     GroupTotals,
+    GroupValueCriterion,
     bound,
     count_totals,
 )
@@ -188,6 +189,12 @@ class Policy:
         )
 
     @property
+    def objects_read(self) -> frozenset[str]:
+        """The kinds of the objects that it reads, of those that only policies read."""
+        valued = (each for each in self.criteria if isinstance(each, GroupValueCriterion))
+        return frozenset(each.reads for each in valued) - {""}
+
+    @property
     def reads_time(self) -> bool:
         """Whether the time of a decision may matter to it: only guards and costs read it."""
         guards = (*self.victim_guards, *self.attempt_guards, *self.allowance_guards)
@@ -294,6 +301,11 @@ class SchedulerRules:
             *(policy.annotations for policy in self.policies),
             *(rule.annotations for rule in self.policy_rules),
         )
+
+    @cached_property
+    def objects_read(self) -> frozenset[str]:
+        """The kinds that any policy reads, of those that only policies read."""
+        return frozenset[str]().union(*(policy.objects_read for policy in self.policies))
 
     @cached_property
     def reads_time(self) -> bool:

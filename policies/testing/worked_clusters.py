@@ -9,6 +9,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from policies.kubernetes.default_selector import PodOwner
+from policies.kubernetes.policy_objects import PolicyObjects, ResourceQuota
 from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
 from policies.preemption.costs.catalog import DELETION_COST
 from policies.preemption.policy import SchedulerRules
@@ -58,8 +59,19 @@ def worked_snapshots(draw: st.DrawFn, cluster: Cluster, examples: Sequence[Pod] 
         st.sampled_from(of_cluster),
         st.sampled_from([None, *of_cluster]),
     )
+    quotas = st.builds(
+        ResourceQuota,
+        st.sampled_from(sorted({each.namespace for each in of_cluster})),
+        st.just("quota"),
+        st.dictionaries(
+            st.sampled_from(["cpu", "memory", "example.com/gpu"]), st.integers(0, 5000), max_size=2
+        ),
+    )
     return replace(
         worked.snapshot,
+        policy_objects=PolicyObjects(
+            {each.namespace: (each,) for each in draw(st.lists(quotas, max_size=2))},
+        ),
         now_ns=draw(st.integers(0, 9)) * SECOND + 1,
         preemptions=tuple(draw(st.lists(past, max_size=4))),
     )

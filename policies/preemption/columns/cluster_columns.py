@@ -10,13 +10,18 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import is_
 from typing import TypeVar
 
+import numpy as np
+
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.columns.disruption_budgets import DisruptionBudgetColumns
+from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.columns.label_classes import LabelClasses, PodTraits
 from policies.preemption.columns.node_columns import STANDARD, NodeColumns, NodeRowIndex, is_regular
-from policies.preemption.columns.pod_block import CLASS, FIRST_RESOURCE, TRAITS, PodBlock
+from policies.preemption.columns.pod_block import CLASS, FIRST_RESOURCE, FLAGS, TRAITS, PodBlock
 from policies.preemption.columns.policy_columns import PolicyColumns
+from policies.preemption.costs.groupings import Grouping
+from policies.preemption.costs.pod_cost import MAX_COST
 from policies.preemption.policy import Policy, start_time
 
 T = TypeVar("T")
@@ -108,6 +113,19 @@ class ClusterColumns:
             self.nodes.add_resource(name)
             self.pod_block.add_channel()
         return self.nodes.resources[name]
+
+    def requests_of_groups(self, resource: str, grouping: Grouping) -> Ints:
+        """Return what pods that do not depart request of a resource, by the number of their group.
+
+        The request of each pod is clamped as costs are.
+        """
+        found = np.zeros(len(self.policy.groups(grouping)), np.int64)
+        if (place := self.nodes.resources.get(resource)) is not None:
+            block, channel = self.pod_block.used(), self.policy.group_channel(grouping)
+            requests = np.clip(block[FIRST_RESOURCE + place], -MAX_COST, MAX_COST)
+            staying = np.where(block[FLAGS] & DEPARTING, 0, requests)
+            np.add.at(found, self.policy.block.used()[channel].ravel(), staying.ravel())
+        return found
 
     def _forget_resources(self) -> None:
         """Drop the resources that no pod requests, such as those of earlier preemptors."""

@@ -88,13 +88,15 @@ class GroupValueCriterion:
     """Prefers the candidate whose victims are of groups with low values.
 
     ``values`` returns the value of a group for a preemptor, in a snapshot. ``combine`` is ``sum``
-    or ``max`` of the values of all victims.
+    or ``max`` of the values of all victims. ``reads`` is the kind of objects that it reads, if only
+    policies do.
     """
 
     name: str
     grouping: Grouping
     values: Callable[[Pod, Snapshot, GroupTotals], GroupValue]
     combine: Callable[[Iterable[int]], int]
+    reads: str = ""
 
     def bind(self, preemptor: Pod, snapshot: Snapshot, totals: GroupTotals) -> BoundGroupValue:
         """Return the criterion for a decision about ``preemptor``."""

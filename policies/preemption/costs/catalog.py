@@ -9,6 +9,7 @@ from typing import Final
 
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.integers import parse_integer
+from policies.kubernetes.policy_objects import RESOURCE_QUOTA
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.costs.candidate_criteria import (
     CandidateCriterion,
@@ -27,6 +28,7 @@ from policies.preemption.costs.pod_cost import (
     Unreadable,
     bounded_cost,
 )
+from policies.preemption.costs.quota_usage import lowest_usage_last
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MILLI: Final = 1000
@@ -137,6 +139,9 @@ def cost_criteria(lost: PodCost, own: PodCost = FREE) -> Mapping[str, CandidateC
         GroupCriterion("fewest namespaces", NAMESPACES),
         GroupValueCriterion("fewest victims of other namespaces", NAMESPACES, _others, sum),
         GroupValueCriterion("fewest victims of the same namespace", NAMESPACES, _same, sum),
+        GroupValueCriterion(
+            "highest quota usage", NAMESPACES, lowest_usage_last, max, RESOURCE_QUOTA
+        ),
     )
     return {each.name: each for each in criteria}
 

@@ -157,7 +157,7 @@ class PodEvaluation:
         """
         view = self.filter_input.view(rows_where(rows & ~self._rows_by_hand))
         pod, policy, allowed = self.filter_input.pod, self.rules.policy, self._allowed
-        totals = group_totals(view.columns.policy, self.snapshot.now_ns)
+        totals = group_totals(view.columns, self.snapshot.now_ns)
         allowances = policy.allowances(pod, self.snapshot, totals)
         now_ns, columns = self.snapshot.now_ns, view.columns.policy
         allowing = [AllowedVictims(each, columns.allowed(each, now_ns)) for each in allowances]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from policies.kubernetes.criteria import Criterion
+from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import PRIORITY, START_TIME
-from policies.preemption.columns.policy_columns import PolicyColumns
 from policies.preemption.costs.candidate_criteria import (
     BoundCriterion,
     BoundGroupValue,
@@ -23,6 +23,7 @@ from policies.preemption.costs.candidate_criteria import (
 from policies.preemption.costs.catalog import PRIORITY_SHIFT
 from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import PodCost
+from policies.preemption.costs.quota_usage import RequestCost
 from policies.preemption.decision import Candidate
 from policies.preemption.policy import CANDIDATE_CRITERIA
 from policies.preemption.vectorized.dry_run import AllowedVictims, DryRunRows
@@ -60,15 +61,18 @@ def prices(run: DryRunRows, criterion: BoundCriterion) -> Ints:
     return of_groups
 
 
-def group_totals(columns: PolicyColumns, now_ns: int) -> GroupTotals:
+def group_totals(columns: ClusterColumns, now_ns: int) -> GroupTotals:
     """Return the totals of groups at a time; the columns must not change before they are read."""
 
     def totals(cost: PodCost, grouping: Grouping) -> Callable[[str], int]:
-        numbers = columns.groups(grouping)
+        numbers, found = columns.policy.groups(grouping), None
+        if isinstance(cost, RequestCost):
+            found = columns.requests_of_groups(cost.resource, grouping)
 
         def total(group: str) -> int:
+            of_groups = columns.policy.totals(cost, grouping, now_ns) if found is None else found
             number = numbers.find(group)
-            return 0 if number is None else columns.totals(cost, grouping, now_ns).item(number)
+            return 0 if number is None else of_groups.item(number)
 
         return total
 

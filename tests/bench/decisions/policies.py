@@ -16,6 +16,7 @@ from typing import Final
 
 from extender.config.preemption_policy import PreemptionPolicy, find_policy
 from policies.kubernetes.default_selector import PodOwner
+from policies.kubernetes.policy_objects import PolicyObjects, ResourceQuota
 from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.vectorized import VectorizedEngine
@@ -69,6 +70,9 @@ def _beside(policy: PreemptionPolicy, snapshot: Snapshot, pod: Pod, effort: Effo
 
 def _worked(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with what policies read; victims of another namespace are in its past."""
+    namespaces = {pod.namespace for state in snapshot.nodes.values() for pod in state.pods}
+    hard = {"cpu": 10**6, "memory": 2**40, "nvidia.com/gpu": 10}
+    quotas = {name: (ResourceQuota(name, "quota", hard),) for name in namespaces}
     past = (PastPreemption(_NOW_NS - _MINUTE // 2, pod, None) for pod in _first_pods(snapshot))
     return replace(
         snapshot,
@@ -81,6 +85,7 @@ def _worked(snapshot: Snapshot) -> Snapshot:
         },
         now_ns=_NOW_NS,
         preemptions=tuple(past),
+        policy_objects=PolicyObjects(quotas),
     )
 
 

@@ -18,11 +18,11 @@ from extender.config.component_config import Config
 from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.client import PatchType
 from extender.kube.rest.clock import SystemClock
-from extender.kube.rest.resources import PODS
+from extender.kube.rest.resources import PODS, RESOURCE_QUOTAS
 from extender.server.policy_reloader import RELOAD_INTERVAL_SECONDS
 from extender.server.process import serving_rules
 from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion
-from policies.preemption.costs.catalog import DELETION_COST, deletion_cost
+from policies.preemption.costs.catalog import DELETION_COST, cost_criteria, deletion_cost
 from policies.preemption.costs.groupings import OWNERS
 from policies.preemption.guards.attempt_guard import preemption_delay
 from policies.preemption.guards.candidate_limit import CandidateLimit
@@ -50,6 +50,7 @@ POLICIES: Final = {
         candidates=(CostCriterion("lowest deletion cost", COST),),
         victim_guards=(unreadable_cost(COST),),
     ),
+    "fair": Policy("fair", candidates=(cost_criteria(COST)["highest quota usage"],)),
 }
 HEAD: Final = "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionPolicy\n"
 SPARING: Final = f"""{HEAD}
@@ -314,6 +315,22 @@ async def test_pods_are_decoded_again_for_a_policy_that_reads_other_annotations(
         await it.write_cost("one", "7")
         await it.change("plain")
         assert await it.answer() == ["one"]
+
+
+async def test_objects_that_only_the_new_policy_reads_are_watched_from_then_on(
+    serve: Serve,
+) -> None:
+    async with serve("plain") as it:
+        service, client = it.extender.service, it.following.cluster.client
+        quota = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "1"}}}
+        await client.create(RESOURCE_QUOTAS.collection("default"), encoded(quota), bytes)
+        assert "resourcequotas" not in service.informers
+        for name in ("fair", "plain", "fair"):
+            await it.change(name)
+            assert service.informers["resourcequotas"].synced
+            [found] = service.cluster.snapshot().policy_objects.quotas["default"]
+            assert found.hard == {"cpu": 1000}
+            assert await it.answer() == ["one"]
 
 
 async def test_a_pod_whose_cost_cannot_be_read_is_protected_logged_and_counted(
