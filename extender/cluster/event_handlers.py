@@ -5,8 +5,9 @@ are watched only if a configured filter reads them, pod groups only if the relea
 reads them. Objects behind volumes and device claims are watched as far as the release's filters
 read them. Pod groups and these objects are watched only if the server permits it, in the newest
 version that it serves: without them, the pods that they concern are not evaluated, and nodes with
-pods of pod groups are not chosen. ResourceQuotas are watched only if a policy reads them, and the
-server permits it: without them, no namespace uses a quota.
+pods of pod groups are not chosen. ResourceQuotas and the events of autoscalers are watched only if
+a policy reads them, and the server permits it: without them, no namespace uses a quota, and no node
+is announced.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import Any, TypeVar
 
 from extender.cluster.optional_kinds import OptionalKindReflector, OptionalStore
 from extender.cluster.pod_groups import PodGroupStores
-from extender.cluster.policy_objects import PolicyObjectStores
+from extender.cluster.policy_objects import PolicyObjectStores, events_of_pods
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStores
 from extender.kube.decoders import devices, storage
+from extender.kube.decoders.autoscaler_events import decode_autoscaler_event
 from extender.kube.decoders.cluster_objects import (
     WORKLOAD_DECODERS,
     decode_budget,
@@ -41,7 +43,7 @@ from policies.kubernetes.default_selector import (
     STATEFUL_SET,
 )
 from policies.kubernetes.feature_gates import FeatureGate
-from policies.kubernetes.policy_objects import RESOURCE_QUOTA
+from policies.kubernetes.policy_objects import EVENT, RESOURCE_QUOTA
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering import reads_workloads
@@ -117,7 +119,22 @@ def build_policy_reflectors(
     if RESOURCE_QUOTA in read:
         decode = decode_resource_quota
         found.append(build(resources.RESOURCE_QUOTAS, RESOURCE_QUOTA, decode, stores.quotas))
+    if EVENT in read:
+        found += _event_reflectors(context, stores)
     return dict(found)
+
+
+def _event_reflectors(
+    context: ReflectorContext, stores: PolicyObjectStores
+) -> Iterator[tuple[str, Reflector[Any]]]:
+    """Yield a reflector for each reason: a field selector has no alternatives."""
+    decode = tolerant_decoder(EVENT, decode_autoscaler_event)
+    for reason, store in stores.events.items():
+        selection = events_of_pods(reason)
+        yield (
+            f"{resources.EVENTS.plural} ({reason})",
+            OptionalKindReflector(context, resources.EVENTS, EVENT, decode, store, selection),
+        )
 
 
 async def relist_pods(

@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 
 from extender.kube.informers.reflector import OptionalReflector, ReflectorContext, ReflectorStore
 from extender.kube.rest.api_errors import ApiError, RequestError
-from extender.kube.rest.client import Decode
+from extender.kube.rest.client import EVERYTHING, Decode, Selection
 from extender.kube.rest.resources import Resource
 
 T = TypeVar("T")
@@ -51,8 +51,9 @@ class OptionalKindReflector(OptionalReflector[T]):
         kind: str,
         decode: Decode[T],
         store: OptionalStore[T],
+        selection: Selection = EVERYTHING,
     ) -> None:
-        super().__init__(context, resource, decode, store)
+        super().__init__(context, resource, decode, store, selection)
         self._versions = VERSIONS.get(resource.plural, (resource.version,))
         self._kind = kind
         self._optional_store = store

@@ -31,6 +31,8 @@ comment calls a default applies to a rule without the field::
           amount: 10          # in weighted units times the unit of time
           per: hours          # hours, minutes or seconds
         preemptionDelay: 0s   # a pod waits so long before it preempts; default 0s
+        waitForAutoscaler: 2m # a pod waits so long after cluster-autoscaler or Karpenter has
+                              # announced a node for it; default 0s
         cooldown:             # workloads rest; by default they do not
           victims: 10m        # of a workload that was preempted no pod is a victim for so long
           preemptors: 1m      # a workload that has preempted does not preempt for so long
@@ -213,6 +215,7 @@ class Guards(_Section, frozen=True):
     max_victims: Annotated[int, msgspec.Meta(ge=1, le=2**31)] | UnsetType = UNSET
     max_lost_work: MaxLostWork | UnsetType = UNSET
     preemption_delay: _Duration = "0s"
+    wait_for_autoscaler: _Duration = "0s"
     cooldown: Cooldown = Cooldown()
     limits: tuple[WindowLimit, ...] = ()
     loop_breaker: _Duration = "0s"

@@ -42,6 +42,7 @@ from policies.preemption.guards.attempt_guard import (
     AttemptGuard,
     preemption_delay,
     preemptor_cooldown,
+    wait_for_autoscaler,
 )
 from policies.preemption.guards.pod_selector import ALL_LABELS, PodSelector
 from policies.preemption.guards.victim_guard import (
@@ -128,6 +129,8 @@ def attempt_guards(guards: Guards) -> Iterator[AttemptGuard]:
     """Yield the guards that refuse attempts."""
     if delay_ns := parse_duration(guards.preemption_delay):
         yield preemption_delay(delay_ns)
+    if wait_ns := parse_duration(guards.wait_for_autoscaler):
+        yield wait_for_autoscaler(wait_ns)
     if window_ns := parse_duration(guards.cooldown.preemptors):
         yield preemptor_cooldown(window_ns)
 

@@ -20,6 +20,7 @@ from extender.config.policy_file import (
     PodSelectorFields,
     PolicyFile,
     PolicyRuleFields,
+    WindowLimit,
     given,
     thousandths,
 )
@@ -164,15 +165,12 @@ class _PolicyValidation:
         for index, kept in enumerate(guards.min_available):
             yield from self._selector_problems((*path, "minAvailable", index), kept)
         for index, limit in enumerate(guards.limits):
-            inner = (*path, "limits", index)
-            limited = limit.victims is not UNSET or limit.lost_work is not UNSET
-            if not limited and self._is_decoded(*inner):
-                yield inner, "limits nothing; expected victims or lostWork"
-            if self._is_decoded(*inner, "per"):
-                yield from _window_problems((*inner, "per"), limit.per, least_ns=1)
-        yield from _duration_problems(
-            (*path, "preemptionDelay"), guards.preemption_delay, least_ns=0
-        )
+            yield from self._limit_problems((*path, "limits", index), limit)
+        for field, wait in (
+            ("preemptionDelay", guards.preemption_delay),
+            ("waitForAutoscaler", guards.wait_for_autoscaler),
+        ):
+            yield from _duration_problems((*path, field), wait, least_ns=0)
         cooldown = guards.cooldown
         for inner, window in (
             (("cooldown", "victims"), cooldown.victims),
@@ -181,6 +179,13 @@ class _PolicyValidation:
         ):
             yield from _window_problems((*path, *inner), window, least_ns=0)
         yield from _plugin_problems((*path, "plugins"), guards.plugins, "plugin", GuardPlugin)
+
+    def _limit_problems(self, path: FieldPath, limit: WindowLimit) -> Iterator[_Found]:
+        limited = limit.victims is not UNSET or limit.lost_work is not UNSET
+        if not limited and self._is_decoded(*path):
+            yield path, "limits nothing; expected victims or lostWork"
+        if self._is_decoded(*path, "per"):
+            yield from _window_problems((*path, "per"), limit.per, least_ns=1)
 
     def _required_selector_problems(
         self, path: FieldPath, pods: PodSelectorFields

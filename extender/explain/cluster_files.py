@@ -9,11 +9,13 @@ from typing import TypeVar
 import msgspec
 
 from extender.cluster.object_stores import ObjectStore
+from extender.cluster.policy_objects import PolicyObjectStores
 from extender.cluster.preemption_history import PreemptionHistory
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.cluster.storage_stores import StorageStore, StorageStores
 from extender.explain.cluster_objects import ClusterObjects
 from extender.kube.decoders import devices, storage
+from extender.kube.decoders.autoscaler_events import decode_autoscaler_event
 from extender.kube.decoders.cluster_objects import (
     WORKLOAD_DECODERS,
     PriorityClass,
@@ -30,7 +32,7 @@ from extender.kube.decoders.resource_quotas import decode_resource_quota
 from extender.kube.decoders.typed_decoder import Decode, ObjectError, Unreadable
 from policies.kubernetes.default_selector import REPLICA_SET
 from policies.kubernetes.input_error import InputError
-from policies.kubernetes.policy_objects import RESOURCE_QUOTA
+from policies.kubernetes.policy_objects import EVENT, RESOURCE_QUOTA
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.replicaset import (
@@ -98,6 +100,7 @@ def load_cluster(
     composites.replace(decode_manifests(manifests, "CompositePodGroup", decode_composite_pod_group))
     quotas = decode_manifests(manifests, RESOURCE_QUOTA, decode_resource_quota)
     cluster.policy_objects.quotas.replace(quotas)
+    _load_events(cluster.policy_objects, manifests)
     classes = priority_classes(manifests)
     unknown_classes: dict[str, str] = {}
 
@@ -153,6 +156,15 @@ def _load_storage(stores: StorageStores, manifests: Sequence[Manifest]) -> None:
     load("ResourceSlice", devices.decode_resource_slice, stores.slices)
     load("DeviceClass", devices.decode_device_class, stores.device_classes)
     load("DeviceTaintRule", devices.decode_device_taint_rule, stores.taint_rules)
+
+
+def _load_events(stores: PolicyObjectStores, manifests: Sequence[Manifest]) -> None:
+    """Fill the stores of the events of autoscalers; any other event is left out."""
+    events = decode_manifests(manifests, EVENT, decode_autoscaler_event)
+    for reason, store in stores.events.items():
+        store.replace(
+            [each for each in events if isinstance(each, Unreadable) or each.reason == reason]
+        )
 
 
 def load_pod(

@@ -12,12 +12,13 @@ from typing import Final
 
 import msgspec
 
+from extender.cluster.policy_objects import events_of_pods
 from extender.kube.decoders.manifests import Manifest, ManifestError, read_manifests
 from extender.kube.decoders.typed_decoder import identify_unreadable
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import EVERYTHING, Client, Selection
 from extender.kube.rest.discovery import ServedResource, discover
-from policies.kubernetes.policy_objects import RESOURCE_QUOTA
+from policies.kubernetes.policy_objects import AUTOSCALER_REASONS, EVENT, RESOURCE_QUOTA
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ _REQUIRED: Final = frozenset({"Node", "Pod"})
 
 SCHEDULING_KINDS: Final[Mapping[str, Collection[str]]] = {
     **dict.fromkeys(("Node", "Pod", "Namespace", "Service", "ReplicationController"), _CORE),
-    **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", RESOURCE_QUOTA), _CORE),
+    **dict.fromkeys(("PersistentVolumeClaim", "PersistentVolume", RESOURCE_QUOTA, EVENT), _CORE),
     "PodDisruptionBudget": frozenset({"policy"}),
     **dict.fromkeys(("PriorityClass", "PodGroup", "CompositePodGroup"), _SCHEDULING),
     **dict.fromkeys(("ReplicaSet", "StatefulSet"), _APPS),
@@ -76,7 +77,11 @@ SPREAD_KINDS: Final[Mapping[str, Collection[str]]] = {
 }
 """The kinds that WorkloadSpreads read, with their groups."""
 
-_SELECTIONS: Final = {"ConfigMap": Selection(namespace="kruise-system")}
+_SELECTIONS: Final = {
+    "ConfigMap": (Selection(namespace="kruise-system"),),
+    EVENT: tuple(events_of_pods(reason) for reason in AUTOSCALER_REASONS),
+}
+"""Of these kinds, only the objects that one of the selections has are listed."""
 
 
 WarnAboutFields = Callable[[Iterable[Manifest]], None]
@@ -120,12 +125,13 @@ async def list_objects(
 async def _list_kind(client: Client, source: str, served: ServedResource) -> list[Manifest]:
     """List the objects of one kind. Items of a list have no kind and apiVersion of their own."""
     header = msgspec.json.encode({"apiVersion": served.api_version, "kind": served.kind})[:-1]
-    selection = _SELECTIONS.get(served.kind, EVERYTHING)
-    listed = await client.list(served.resource, lambda raw: bytes(raw), selection)
+    items: list[bytes] = []
+    for selection in _SELECTIONS.get(served.kind, (EVERYTHING,)):
+        items += (await client.list(served.resource, bytes, selection)).items
     plural = served.resource.plural
     return [
         Manifest(served.kind, b"%b,%b" % (header, raw.lstrip()[1:]), f"{plural}[{i}] of {source}")
-        for i, raw in enumerate(listed.items)
+        for i, raw in enumerate(items)
     ]
 
 

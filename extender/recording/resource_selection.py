@@ -51,7 +51,7 @@ ALL: Final = "all"
 EXCLUDED_FROM_ALL: Final = frozenset(
     ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 )
-"""Left out of ``all``: more numerous than all other objects, and not read by any decision."""
+"""Left out of ``all``: more numerous than all other objects, and read by one guard only."""
 DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
 )

@@ -192,7 +192,8 @@ class Policy:
     def objects_read(self) -> frozenset[str]:
         """The kinds of the objects that it reads, of those that only policies read."""
         valued = (each for each in self.criteria if isinstance(each, GroupValueCriterion))
-        return frozenset(each.reads for each in valued) - {""}
+        kinds = (*(each.reads for each in valued), *(each.reads for each in self.attempt_guards))
+        return frozenset(kinds) - {""}
 
     @property
     def reads_time(self) -> bool:

@@ -71,6 +71,7 @@ def worked_snapshots(draw: st.DrawFn, cluster: Cluster, examples: Sequence[Pod] 
         worked.snapshot,
         policy_objects=PolicyObjects(
             {each.namespace: (each,) for each in draw(st.lists(quotas, max_size=2))},
+            draw(st.sampled_from([{}, {worked.preemptor.uid: 7 * SECOND}])),
         ),
         now_ns=draw(st.integers(0, 9)) * SECOND + 1,
         preemptions=tuple(draw(st.lists(past, max_size=4))),

@@ -31,7 +31,11 @@ from policies.preemption.guards.allowance import (
     victim_cooldown,
     window_limit,
 )
-from policies.preemption.guards.attempt_guard import preemption_delay, preemptor_cooldown
+from policies.preemption.guards.attempt_guard import (
+    preemption_delay,
+    preemptor_cooldown,
+    wait_for_autoscaler,
+)
 from policies.preemption.guards.candidate_limit import CandidateLimit
 from policies.preemption.guards.victim_guard import (
     min_runtime,
@@ -101,7 +105,11 @@ GUARDS = (
 )
 
 
-ATTEMPTS = (preemption_delay(2 * SECOND), preemptor_cooldown(3 * SECOND))
+ATTEMPTS = (
+    preemption_delay(2 * SECOND),
+    preemptor_cooldown(3 * SECOND),
+    wait_for_autoscaler(SECOND),
+)
 ALLOWANCES = (
     victim_cooldown(4 * SECOND),
     loop_breaker(4 * SECOND),

@@ -43,12 +43,11 @@ from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.clock import Clock, within
 from extender.kube.rest.rate_limited_log import quiet_log
-from extender.kube.rest.resources import Resource
+from extender.kube.rest.resources import EVENTS
 from extender.kube.rest.transport import TransportError
 
 __all__ = ["EVENTS", "EventRecorder", "EventWriter", "ObjectReference", "format_time"]
 
-EVENTS: Final = Resource("", "v1", "events", namespaced=True)
 MAX_PENDING: Final = 1000
 MAX_ATTEMPTS: Final = 12
 RETRY_SECONDS: Final = 10.0

@@ -69,6 +69,7 @@ POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", namesp
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1", "podgroups", namespaced=True)
 COMPOSITE_POD_GROUPS = Resource("scheduling.k8s.io", "v1", "compositepodgroups", namespaced=True)
+EVENTS = Resource("", "v1", "events", namespaced=True)
 RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", namespaced=True)
 SERVICES = Resource("", "v1", "services", namespaced=True)
 REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", namespaced=True)

@@ -19,6 +19,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             f"{RULE}  guards:\n"
             "    cooldown: {victims: 25h, preemptors: never}\n"
             "    loopBreaker: -1h\n"
+            "    waitForAutoscaler: soon\n"
             "    limits:\n"
             "    - {victims: 0, per: 1h}\n"
             "    - {victims: 1, per: 0s, by: pod}\n"
@@ -30,13 +31,14 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             "7: rules[0].guards.cooldown.victims: '25h' is longer than preemptions are kept",
             "7: rules[0].guards.cooldown.preemptors: 'never' is no such duration",
             "8: rules[0].guards.loopBreaker: '-1h' is no such duration",
-            "10: rules[0].guards.limits[0].victims: Expected int >= 1",
-            "11: rules[0].guards.limits[1].by: Invalid enum value 'pod'; expected one of cluster",
-            "11: rules[0].guards.limits[1].per: '0s' is no such duration; expected a duration",
-            "12: rules[0].guards.limits[2]: limits nothing; expected victims or lostWork",
-            "13: rules[0].guards.limits[3].lostWork.amount: Expected float >= 0.001",
-            "13: rules[0].guards.limits[3].lostWork.per: Invalid enum value 'days'",
-            "14: rules[0].guards.minAvailable[0]: Object missing required field replicas",
+            "9: rules[0].guards.waitForAutoscaler: 'soon' is no such duration",
+            "11: rules[0].guards.limits[0].victims: Expected int >= 1",
+            "12: rules[0].guards.limits[1].by: Invalid enum value 'pod'; expected one of cluster",
+            "12: rules[0].guards.limits[1].per: '0s' is no such duration; expected a duration",
+            "13: rules[0].guards.limits[2]: limits nothing; expected victims or lostWork",
+            "14: rules[0].guards.limits[3].lostWork.amount: Expected float >= 0.001",
+            "14: rules[0].guards.limits[3].lostWork.per: Invalid enum value 'days'",
+            "15: rules[0].guards.minAvailable[0]: Object missing required field replicas",
         ],
     ),
     "expressions": (

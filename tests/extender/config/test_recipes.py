@@ -10,6 +10,7 @@ import pytest
 
 from extender.config.preemption_policy import find_policy
 from policies.kubernetes.default_selector import PodOwner
+from policies.kubernetes.policy_objects import PolicyObjects
 from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.explanation import explain_decision
@@ -146,6 +147,20 @@ def test_interactive_before_batch() -> None:
     rules = SchedulerRules(policy=policy.default, policy_rules=policy.rules)
     protected = explain_decision(found, replace(cluster, now_ns=NOW), rules).protected
     assert [each.because for each in protected] == ["protected by interactive"]
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(0, "2m0s"), (119, "1s"), (120, ""), (None, "")])
+def test_the_autoscaler_is_first(seconds: int | None, left: str) -> None:
+    new = of("b", "new", priority=9)
+    announced = {} if seconds is None else {new.uid: NOW - seconds * SECOND}
+    objects = PolicyObjects(announced_ns={**announced, "another": NOW})
+    cluster = replace(full(of("a", "run")), policy_objects=objects)
+    decision = decided("autoscaler-first", new, cluster)
+    refusal = (
+        "not eligible due to waitForAutoscaler of the policy: "
+        f"it waits for an announced node, for another {left}."
+    )
+    assert (decision.reason, node_of(decision)) == ((refusal, "") if left else ("", "a-run"))
 
 
 def test_a_clear_difference() -> None:
