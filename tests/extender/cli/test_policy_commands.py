@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -119,6 +119,7 @@ def test_a_document_has_all_defaults(
                     "minRuntime": [],
                     "priorityGap": 1,
                     "preemptionDelay": "0s",
+                    "waitForAutoscaler": "0s",
                     "cooldown": {"victims": "0s", "preemptors": "0s"},
                     "limits": [],
                     "loopBreaker": "0s",
@@ -174,6 +175,19 @@ SELECTOR: Final = {
 }
 selectors = st.fixed_dictionaries({}, optional=SELECTOR)
 chosen_pods = selectors.filter(bool)
+lost_work = st.fixed_dictionaries(
+    {
+        "amount": st.floats(0.001, 1e9) | st.integers(1, 5),
+        "per": st.sampled_from(["hours", "minutes", "seconds"]),
+    }
+)
+
+
+def limits(of: Mapping[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    by = st.sampled_from(["cluster", "namespace", "owner", "priorityClass"])
+    return st.fixed_dictionaries({**of, "per": st.just("1h")}, optional={"by": by})
+
+
 guards = st.fixed_dictionaries(
     {},
     optional={
@@ -182,13 +196,12 @@ guards = st.fixed_dictionaries(
         "minRuntime": st.lists(st.builds(lambda d, s: {"for": d, **s}, durations, selectors)),
         "priorityGap": st.integers(1, 2**31),
         "maxVictims": st.integers(1, 2**31),
-        "maxLostWork": st.fixed_dictionaries(
-            {
-                "amount": st.floats(0.001, 1e9) | st.integers(1, 5),
-                "per": st.sampled_from(["hours", "minutes", "seconds"]),
-            }
-        ),
+        "maxLostWork": lost_work,
         "preemptionDelay": durations | st.just("0"),
+        "waitForAutoscaler": durations | st.just("0"),
+        "limits": st.lists(
+            st.one_of(limits({"victims": st.just(5)}), limits({"lostWork": lost_work}))
+        ),
     },
 )
 weights = st.dictionaries(
