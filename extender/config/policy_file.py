@@ -56,6 +56,8 @@ comment calls a default applies to a rule without the field::
         checkpoint: ""        # an annotation with the time of the last checkpoint, in RFC 3339
       cost:                   # what the criterion "lowest cost" adds up; by default it is 0
         expression: int(pod.labels["weight"])   # an integer in CEL, for each pod
+      fragmentation:          # what the criterion "least fragmentation" keeps together
+        resource: nvidia.com/gpu                # an extended resource, of which nodes have units
       victims: [highest priority, earliest start]     # which pods are reprieved first; or else
                               # {strategy: cheapest, by: least lost work}: the victims of the least
                               # cost on any node, by a criterion that then decides before candidates
@@ -79,12 +81,13 @@ from policies.preemption.costs.catalog import (
     COST_CRITERIA,
     POD_COST_CRITERIA,
 )
+from policies.preemption.costs.fragmentation import LEAST_FRAGMENTATION, NVIDIA_GPU
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA
 
 API_VERSION: Final = "reprieve.dev/v1alpha1"
 KIND: Final = "PreemptionPolicy"
 VICTIM_CRITERIA: Final = (*POD_CRITERIA, *POD_COST_CRITERIA)
-ALL_CANDIDATE_CRITERIA: Final = (*CANDIDATE_CRITERIA, *COST_CRITERIA)
+ALL_CANDIDATE_CRITERIA: Final = (*CANDIDATE_CRITERIA, *COST_CRITERIA, LEAST_FRAGMENTATION)
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"nvidia.com/gpu": 1.0, "cpu": 0.02}
 MAX_WEIGHT: Final = 1_000_000
 _MAX_AMOUNT: Final = 1e9
@@ -245,6 +248,12 @@ class CheapestVictims(_Section, frozen=True):
     by: Annotated[str, _one_of(CHEAPEST_CRITERIA)]
 
 
+class Fragmentation(_Section, frozen=True):
+    """The extended resource whose free units are kept together."""
+
+    resource: str = NVIDIA_GPU
+
+
 class PolicyRuleFields(_Section, frozen=True):
     """A rule: the pods that it applies to, what it forbids, and what it prefers."""
 
@@ -253,6 +262,7 @@ class PolicyRuleFields(_Section, frozen=True):
     guards: Guards = Guards()
     lost_work: LostWork = LostWork()
     cost: ExpressionCost | UnsetType = UNSET
+    fragmentation: Fragmentation = Fragmentation()
     victims: _VictimOrder | CheapestVictims = tuple(POD_CRITERIA)
     candidates: _CandidateOrder = tuple(CANDIDATE_CRITERIA)
 

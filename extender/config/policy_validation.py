@@ -141,6 +141,11 @@ class _PolicyValidation:
             yield from _expression_problems(
                 (*path, "cost", "expression"), rule.cost.expression, int
             )
+        resource = rule.fragmentation.resource
+        if not _is_extended(resource):
+            expected = "expected a name such as nvidia.com/gpu"
+            problem = f"{resource!r} is no extended resource; {expected}"
+            yield (*path, "fragmentation", "resource"), problem
         if isinstance(rule.victims, CheapestVictims):
             inner = (*path, "victims", "by")
             yield from _name_problems(inner, rule.victims.by, CHEAPEST_CRITERIA)
@@ -265,10 +270,14 @@ def _lost_work_problems(path: FieldPath, lost_work: LostWork) -> Iterator[_Found
 def _weight_problems(path: FieldPath, weights: Mapping[str, float]) -> Iterator[_Found]:
     for name, weight in weights.items():
         inner = (*path, name)
-        if name not in _CORE_RESOURCES and ("/" not in name or invalid_label_key(name)):
+        if name not in _CORE_RESOURCES and not _is_extended(name):
             yield inner, f"{name!r} is no resource; {_EXPECTED_RESOURCES}"
         if not 0 < weight <= MAX_WEIGHT or thousandths(weight) % 1:
             yield inner, f"{weight:g}; expected from 0.001 to {MAX_WEIGHT}, in thousandths"
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and not invalid_label_key(name)
 
 
 def _plugin_problems(

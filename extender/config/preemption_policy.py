@@ -47,6 +47,7 @@ from policies.preemption.costs.catalog import (
     lost_work,
     pod_cost_criteria,
 )
+from policies.preemption.costs.fragmentation import FragmentationCriterion
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.guards.candidate_limit import CandidateLimit
 from policies.preemption.guards.victim_guard import (
@@ -152,7 +153,13 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
     lost = _lost_work(rule.lost_work)
     costs = cost_criteria(lost, own)
     plugins = plugin_criteria(rule.candidates)
-    known: Mapping[str, CandidateCriterion] = {**CANDIDATE_CRITERIA, **costs, **plugins}
+    packed = FragmentationCriterion(resource=rule.fragmentation.resource)
+    known: Mapping[str, CandidateCriterion] = {
+        **CANDIDATE_CRITERIA,
+        **costs,
+        **plugins,
+        packed.name: packed,
+    }
     candidates = tuple(known[each] for each in rule.candidates)
     victims, by = rule.victims, None
     if isinstance(victims, CheapestVictims):

@@ -23,6 +23,7 @@ from policies.preemption.costs.catalog import (
     pod_cost_criteria,
     restarts,
 )
+from policies.preemption.costs.fragmentation import FragmentationCriterion
 from policies.preemption.costs.groupings import CLUSTER, GANGS, NAMESPACES, OWNERS
 from policies.preemption.costs.pod_cost import EvaluationError, Unreadable
 from policies.preemption.guards.allowance import (
@@ -50,6 +51,7 @@ from policies.preemption.policy import (
     SchedulerRules,
     pod_order,
 )
+from policies.testing.strategies import DEVICE
 from tests.builders import SECOND
 
 LOST_WORK = lost_work({"cpu": 1000, "memory": 10})
@@ -80,6 +82,7 @@ CRITERIA: tuple[CandidateCriterion, ...] = (
     GroupCriterion("fewest gangs", GANGS),
     GroupCriterion("fewest namespaces", NAMESPACES),
     *(each for each in cost_criteria(LOST_WORK).values() if isinstance(each, GroupValueCriterion)),
+    FragmentationCriterion(resource=DEVICE),
 )
 POD_ORDER: tuple[Criterion[Pod], ...] = (
     *POD_CRITERIA.values(),

@@ -13,6 +13,7 @@ from functools import partial
 
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.costs.fragmentation import FragmentationCriterion
 from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
@@ -109,7 +110,13 @@ class GroupValueCriterion:
         )
 
 
-CandidateCriterion = Criterion[Candidate] | CostCriterion | GroupCriterion | GroupValueCriterion
+CandidateCriterion = (
+    Criterion[Candidate]
+    | CostCriterion
+    | GroupCriterion
+    | GroupValueCriterion
+    | FragmentationCriterion
+)
 
 
 def bound(
@@ -127,6 +134,8 @@ def bound(
             return criterion.bind(snapshot.now_ns)
         case GroupValueCriterion():
             return criterion.bind(preemptor, snapshot, totals)
+        case FragmentationCriterion():
+            return criterion.bind(snapshot)
     return criterion
 
 

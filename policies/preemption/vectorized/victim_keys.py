@@ -13,7 +13,7 @@ import numpy as np
 from policies.kubernetes.criteria import Criterion
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
-from policies.preemption.columns.pod_block import PRIORITY, START_TIME
+from policies.preemption.columns.pod_block import FIRST_RESOURCE, PRIORITY, START_TIME
 from policies.preemption.costs.candidate_criteria import (
     BoundCriterion,
     BoundGroupValue,
@@ -21,6 +21,7 @@ from policies.preemption.costs.candidate_criteria import (
     GroupTotals,
 )
 from policies.preemption.costs.catalog import PRIORITY_SHIFT
+from policies.preemption.costs.fragmentation import BoundFragmentation
 from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.costs.quota_usage import RequestCost
@@ -42,6 +43,8 @@ def criterion_keys(run: DryRunRows, criterion: Criterion[Candidate], level: Ints
         return _sum_of_groups(run, level, source.cost, source.grouping, criterion.now_ns)
     if isinstance(criterion, BoundGroupValue):
         return _combine_values(run, level, criterion)
+    if isinstance(criterion, BoundFragmentation):
+        return _free_amounts(run, level, criterion.resource)
     known = _KEYS.get(criterion.name)
     if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
         return None
@@ -102,6 +105,16 @@ def _count_groups(run: DryRunRows, level: Ints, grouping: Grouping) -> Ints:
     _, first = _groups_of_victims(run, level, grouping)
     count: Ints = np.count_nonzero(first, axis=0)
     return count
+
+
+def _free_amounts(run: DryRunRows, level: Ints, resource: str) -> Ints:
+    columns, rows = run.candidates.columns, run.candidates.numbers[level]
+    place = columns.ensure_resource(resource)
+    of_pods = columns.pod_block.used()[FIRST_RESOURCE + place][:, rows]
+    of_victims = np.where(run.victims[:, level], of_pods, 0).sum(axis=0)
+    nodes = columns.nodes
+    free: Ints = nodes.allocatable[place, rows] - nodes.requested[place, rows] + of_victims
+    return free
 
 
 def _sum_of_victims(run: DryRunRows, level: Ints, cost: PodCost, now_ns: int) -> Ints:

@@ -262,6 +262,10 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             "15: rules[0].lostWork.checkpoint: 'a b': name part must consist of",
         ],
     ),
+    "fragmentation": (
+        f"{RULE}  fragmentation: {{resource: gpu}}\n",
+        ["6: rules[0].fragmentation.resource: 'gpu' is no extended resource; expected a name such"],
+    ),
     "criteria": (
         RULE
         + """

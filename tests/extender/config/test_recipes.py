@@ -125,6 +125,21 @@ def test_restarting_pods_first() -> None:
     assert node_of(decision) == "b-run"
 
 
+def test_gpu_defragmentation() -> None:
+    one, two, four = ({"nvidia.com/gpu": count} for count in "124")
+    cluster = snapshot(
+        *(node(name, others=four) for name in "ab"),
+        of("a", "two", on="a", priority=1, others=two),
+        of("a", "other", on="a", priority=99, others=two),
+        of("b", "one", on="b", priority=1, others=one),
+        of("b", "other", on="b", priority=99, others=two),
+        of("b", "third", on="b", priority=99, others=one),
+    )
+    new = of("c", "new", priority=9, others=one)
+    decision = decided("gpu-defragmentation", new, cluster)
+    assert (node_of(decision), decision.decided_by) == ("b", "least fragmentation")
+
+
 def test_interactive_before_batch() -> None:
     batch, interactive = {"tier": "batch"}, {"tier": "interactive"}
     cluster = full(
