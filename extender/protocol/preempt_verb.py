@@ -235,7 +235,10 @@ def _confirmable(
     notes.append(f"left out: {doubt}")
     candidates = decision.candidates.values()
     sure = [each for each in candidates if _doubt(each, units) is None]
-    return _with_best(decision, sure, policy.order_of_candidates(decision.pod, units.snapshot))
+    order = policy.order_of_candidates(
+        decision.pod, units.snapshot, consequences=decision.consequences
+    )
+    return _with_best(decision, sure, order)
 
 
 def _doubt(candidate: Candidate, units: VictimUnits) -> str | None:
@@ -303,7 +306,8 @@ def _deferred(
             candidates[node] = found
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
     order = rules.policy.order_of_candidates(args.pod, snapshot)
-    deferred = _with_best(replace(decision, candidates=candidates), costly, order)
+    decision = replace(decision, candidates=candidates, consequences={})
+    deferred = _with_best(decision, costly, order)
     if costly or not candidates:
         return deferred
     # A node without victims cannot be ranked, so it is chosen only if there is no other.

@@ -59,6 +59,14 @@ class Order(Generic[T]):
         """Return ``items`` with the preferred one first."""
         return sorted(items, key=self.key)
 
+    def leading(self, items: Iterable[T], depth: int, most: int) -> list[T]:
+        """Return the first items, at most ``most``, that are equal by the first criteria.
+
+        They equal the preferred one by the first ``depth`` criteria.
+        """
+        keyed = sorted(((self.key(item), item) for item in items), key=lambda pair: pair[0])
+        return [item for (keys, _), item in keyed[:most] if keys[:depth] == keyed[0][0][0][:depth]]
+
     def deciding_criterion(self, winner: T, second: T) -> str:
         """Return the name of the first criterion in which two items differ."""
         for criterion in self.criteria:

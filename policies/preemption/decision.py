@@ -83,7 +83,8 @@ class PreemptionDecision:
     the text of the pod's FailedScheduling event. ``not_evaluated`` names the in-tree filters that
     need more than the snapshot shows: with any, the victims may not suffice. ``untried`` counts the
     nodes for which no time was left: with any, there may be better candidates. ``search`` is about
-    the cheapest victims, if the policy asks for these.
+    the cheapest victims, if the policy asks for these. ``consequences`` are what was counted of
+    what would follow, by the criterion's name and the candidate's node.
     """
 
     pod: Pod
@@ -97,6 +98,7 @@ class PreemptionDecision:
     not_evaluated: frozenset[str] = frozenset()
     untried: int = 0
     search: VictimSearch | None = None
+    consequences: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def describe(self) -> Iterator[str]:
         """Yield, line by line, the victims and reprieved pods of each node, and what decided."""

@@ -109,7 +109,9 @@ def explain_decision(
             rules.policy.allowances(decision.pod, snapshot),
         )
     )
-    order = rules.policy.order_of_candidates(decision.pod, snapshot)
+    order = rules.policy.order_of_candidates(
+        decision.pod, snapshot, consequences=decision.consequences
+    )
     return PreemptionExplanation(decision, order, protected, violated, frozenset(tried))
 
 

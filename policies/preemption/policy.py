@@ -6,7 +6,7 @@ criteria in another order, or fewer of them, criteria over costs, and guards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
@@ -14,6 +14,13 @@ from policies.kubernetes.criteria import Criterion, Order
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.consequences.criteria import (
+    BEST_TWO,
+    ConsequenceCriterion,
+    Consequences,
+    count_consequences,
+)
+from policies.preemption.consequences.simulation import Simulation
 from policies.preemption.costs.candidate_criteria import (
     CandidateCriterion,
     CostCriterion,
@@ -138,6 +145,15 @@ DEFAULT_CANDIDATE_ORDER = candidate_order(_CANDIDATE_CRITERIA)
 """Upstream's order of candidates."""
 
 
+NO_CONSEQUENCES: Consequences = {}
+
+Shortlist = Callable[[Order[Candidate], int, int], Sequence[Candidate]]
+"""Returns what :meth:`Order.leading` returns of all candidates of a decision."""
+
+
+PolicyCriterion = CandidateCriterion | ConsequenceCriterion
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """How victims and nodes are chosen.
@@ -152,7 +168,7 @@ class Policy:
 
     name: str
     victims: Order[Pod] = DEFAULT_VICTIM_ORDER
-    candidates: tuple[CandidateCriterion, ...] = _CANDIDATE_CRITERIA
+    candidates: tuple[PolicyCriterion, ...] = _CANDIDATE_CRITERIA
     victim_guards: tuple[VictimGuard, ...] = ()
     candidate_limits: tuple[CandidateLimit, ...] = ()
     attempt_guards: tuple[AttemptGuard, ...] = ()
@@ -162,7 +178,7 @@ class Policy:
     cheapest_by: CostCriterion | GroupCriterion | None = None
 
     @property
-    def criteria(self) -> tuple[CandidateCriterion, ...]:
+    def criteria(self) -> tuple[PolicyCriterion, ...]:
         """The criteria that candidates are compared by, and limited by."""
         return (*self.candidates, *(limit.criterion for limit in self.candidate_limits))
 
@@ -218,12 +234,52 @@ class Policy:
         return with_strict_budgets(snapshot) if self.strict_budgets else snapshot
 
     def order_of_candidates(
-        self, preemptor: Pod, snapshot: Snapshot, totals: GroupTotals | None = None
+        self,
+        preemptor: Pod,
+        snapshot: Snapshot,
+        totals: GroupTotals | None = None,
+        consequences: Consequences = NO_CONSEQUENCES,
     ) -> Order[Candidate]:
-        """Return the order of the candidates of a decision on ``snapshot``; see ``bound``."""
+        """Return the order of the candidates of a decision on ``snapshot``; see ``bound``.
+
+        ``consequences`` are those of the decision; all candidates without them are equal in them.
+        """
         return candidate_order(
-            tuple(bound(each, preemptor, snapshot, totals) for each in self.candidates)
+            tuple(
+                each.bind(consequences)
+                if isinstance(each, ConsequenceCriterion)
+                else bound(each, preemptor, snapshot, totals)
+                for each in self.candidates
+            )
         )
+
+    def without_consequences(self) -> Policy:
+        """Return the policy without criteria over consequences."""
+        cheap = (each for each in self.candidates if not isinstance(each, ConsequenceCriterion))
+        return replace(self, candidates=tuple(cheap))
+
+    def count_consequences(
+        self,
+        preemptor: Pod,
+        snapshot: Snapshot,
+        simulation: Simulation,
+        shortlist: Shortlist,
+        totals: GroupTotals | None = None,
+    ) -> Consequences:
+        """Return the consequences of a decision on ``snapshot``, criterion by criterion."""
+        found: dict[str, Mapping[str, int]] = {}
+        for depth, each in enumerate(self.candidates):
+            if isinstance(each, ConsequenceCriterion):
+                order = self.order_of_candidates(preemptor, snapshot, totals, found)
+                leading = shortlist(order, depth, each.shortlist)
+                # A later criterion of this kind reads all that are equal, not only the best two.
+                is_last = not any(
+                    isinstance(later, ConsequenceCriterion)
+                    for later in self.candidates[depth + 1 :]
+                )
+                enough = BEST_TWO if is_last else each.shortlist
+                found[each.name] = count_consequences(each, leading, simulation, enough)
+        return found
 
     @property
     def limit_names(self) -> tuple[str, ...]:

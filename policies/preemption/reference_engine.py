@@ -15,6 +15,12 @@ from functools import partial
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption import fit_error
 from policies.preemption.cheapest_victims import CheapestVictims, prices_by
+from policies.preemption.consequences.simulation import (
+    SimulatedCluster,
+    Simulation,
+    by_free_cpu,
+    unchanged,
+)
 from policies.preemption.costs.candidate_criteria import count_totals
 from policies.preemption.decision import Candidate, PreemptionDecision, VictimSearch
 from policies.preemption.departing_pods import (
@@ -153,6 +159,7 @@ def post_filter(
     """
     pod, statuses = filtering.pod, filtering.rejected
     rules = rules.for_preemptor(pod)
+    simulation = _simulation(pod, snapshot, rules, has_time_left)
     snapshot = rules.policy.view_of(snapshot)
     if not snapshot.nodes:
         return PreemptionDecision(
@@ -173,7 +180,13 @@ def post_filter(
         return _ineligible(filtering, reason, f"{failure} {outcome}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals, search = _dry_run(pipeline, units, tried, rules, has_time_left)
-    order = rules.policy.order_of_candidates(pod, snapshot)
+    consequences = rules.policy.count_consequences(
+        pod,
+        snapshot,
+        simulation,
+        lambda order, *limits: order.leading(candidates.values(), *limits),
+    )
+    order = rules.policy.order_of_candidates(pod, snapshot, consequences=consequences)
     ranked = order.sort(candidates.values())
     rejected = _rejections_of_others(filtering, candidates, refusals)
     if ranked:
@@ -198,7 +211,23 @@ def post_filter(
         not_evaluated=filtering.not_evaluated,
         untried=len(tried) - len(candidates) - len(refusals),
         search=search,
+        consequences=consequences,
     )
+
+
+def _simulation(
+    pod: Pod, snapshot: Snapshot, rules: SchedulerRules, has_time_left: HasTimeLeft
+) -> Simulation:
+    rules = replace(rules, policy=rules.policy.without_consequences())
+
+    def find_node(pod: Pod, cluster: SimulatedCluster) -> str | None:
+        filtering = filter_nodes(pod, cluster.snapshot, rules, has_time_left=has_time_left)
+        return next(iter(by_free_cpu(filtering.feasible, cluster.snapshot.nodes)), None)
+
+    def decide(pod: Pod, cluster: SimulatedCluster) -> PreemptionDecision:
+        return preempt(pod, cluster.snapshot, rules, has_time_left=has_time_left)
+
+    return Simulation(pod, unchanged(snapshot), find_node, decide)
 
 
 def nominated_status(

@@ -87,7 +87,9 @@ def candidates_are_within_limits(case: Case) -> Iterator[str]:
 def the_best_candidate_is_chosen(case: Case) -> Iterator[str]:
     """Yield the choice or the deciding criterion if another one is expected."""
     decision, policy = case.decision, case.rules.policy
-    order = policy.order_of_candidates(case.preemptor, policy.view_of(case.snapshot))
+    order = policy.order_of_candidates(
+        case.preemptor, policy.view_of(case.snapshot), consequences=decision.consequences
+    )
     ranked = order.sort(decision.candidates.values())
     if decision.chosen != (ranked[0] if ranked else None):
         yield f"{_text(decision)}; expected the first of {[each.node for each in ranked]}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.releases import RELEASES
 from policies.kubernetes.snapshot import Pod
 from policies.plugins import victim_cost, victim_guard
+from policies.preemption.consequences.criteria import CONSEQUENCE_CRITERIA
 from policies.preemption.costs.candidate_criteria import (
     CandidateCriterion,
     CostCriterion,
@@ -132,7 +135,12 @@ def shaped_rules() -> st.SearchStrategy[SchedulerRules]:
 @st.composite
 def shaped_policies(draw: st.DrawFn) -> Policy:
     """Draw a policy with any of what policies have."""
-    drawn = st.lists(st.sampled_from(CRITERIA), max_size=4, unique_by=id)
+    shortlisted = st.sampled_from(list(CONSEQUENCE_CRITERIA.values())).flatmap(
+        lambda each: st.sampled_from([1, 2, 16]).map(lambda most: replace(each, shortlist=most))
+    )
+    drawn = st.lists(
+        st.one_of(st.sampled_from(CRITERIA), shortlisted), max_size=4, unique_by=lambda c: c.name
+    )
     limits = st.tuples(st.sampled_from(CRITERIA), st.integers(0, 5))
     by = draw(st.sampled_from([None, None, *CHEAPEST]))
     candidates = draw(drawn)

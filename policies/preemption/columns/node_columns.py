@@ -179,22 +179,30 @@ class NodeRowIndex:
         self.names: Final[list[str]] = []
         self.index: Final[dict[str, int]] = {}
         self._table: PackedNameRows | None = None
+        self._ranks: Ints | None = None
         self._has_changed = True
 
     def append(self, name: str) -> int:
         """Add a row at the end and return its number."""
-        self._has_changed = True
+        self._has_changed, self._ranks = True, None
         row = self.index[name] = len(self.names)
         self.names.append(name)
         return row
 
     def drop(self, name: str) -> None:
         """Remove a row; the last one moves to its index."""
-        self._has_changed = True
+        self._has_changed, self._ranks = True, None
         row, last = self.index.pop(name), self.names.pop()
         if row < len(self.names):
             self.names[row] = last
             self.index[last] = row
+
+    def ranks(self) -> Ints:
+        """Return the place of each row's name in the order of all names."""
+        if self._ranks is None:
+            by_name = sorted(range(len(self.names)), key=self.names.__getitem__)
+            self._ranks = np.argsort(np.array(by_name, np.int64))
+        return self._ranks
 
     def known(self, among: Collection[str]) -> tuple[Sequence[str], Ints]:
         """Return the names that are known, each once and in order, and their rows."""

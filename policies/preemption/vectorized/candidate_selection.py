@@ -11,6 +11,7 @@ import numpy as np
 
 from policies.kubernetes.criteria import Criterion, Order
 from policies.preemption.columns.encoded_column import Ints
+from policies.preemption.consequences.criteria import NOT_COUNTED, CountedCriterion
 from policies.preemption.decision import Candidate, VictimSet
 from policies.preemption.guards.allowance import BoundAllowance
 from policies.preemption.guards.candidate_limit import STRICT_BUDGETS, Limit, refused_by
@@ -46,6 +47,25 @@ class RankedCandidates(Mapping[str, Candidate]):
         found = [self._at(place) for place in self._best_two(run, order)]
         return order.sort([*found, *self._others.values()])[:2]
 
+    def leading(
+        self, run: DryRunRows, order: Order[Candidate], depth: int, most: int
+    ) -> list[Candidate]:
+        """Do the same as :meth:`Order.leading` with all candidates; see ``best`` about ``run``."""
+        level = np.arange(len(self._rows))
+        preferred: list[int] = []
+        for place, criterion in enumerate(order.criteria):
+            if place < depth and len(level) > 1:
+                keys = self.keys_by(run, criterion, level)
+                level = level[keys == keys.min()]
+            elif place >= depth and len(level) > (left := most - len(preferred)):
+                keys = self.keys_by(run, criterion, level)
+                last = np.partition(keys, left - 1)[left - 1]
+                preferred += level[keys < last].tolist()
+                level = level[keys == last]
+        level_by_name = sorted(level.tolist(), key=self._name_at)
+        found = [self._at(place) for place in [*preferred, *level_by_name][:most]]
+        return order.leading([*found, *self._others.values()], depth, most)
+
     def _best_two(self, run: DryRunRows, order: Order[Candidate]) -> list[int]:
         """Narrow the rows down to one, then those that equalled it until the last criterion."""
         level = np.arange(len(self._rows))
@@ -67,9 +87,18 @@ class RankedCandidates(Mapping[str, Candidate]):
 
     def keys_by(self, run: DryRunRows, criterion: Criterion[Candidate], level: Ints) -> Ints:
         """Return the keys of some of the candidates of ``run``."""
+        if isinstance(criterion, CountedCriterion):
+            return self._counted(run, criterion, level)
         keys = criterion_keys(run, criterion, level)
         if keys is None:
             return np.array([criterion.key(self._at(place)) for place in level.tolist()], np.int64)
+        return keys
+
+    def _counted(self, run: DryRunRows, criterion: CountedCriterion, level: Ints) -> Ints:
+        keys, rows = np.full(len(level), NOT_COUNTED), self._rows[level]
+        for name, count in criterion.counted.items():
+            if name not in self._others:
+                keys[rows == run.candidates.columns.index[name]] = count
         return keys
 
     def _at(self, place: int) -> Candidate:

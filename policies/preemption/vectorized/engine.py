@@ -18,12 +18,10 @@ import numpy as np
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption import fit_error, reference_engine
 from policies.preemption.columns import ClusterColumns
-from policies.preemption.columns.cluster_columns import DEPARTING
 from policies.preemption.columns.encoded_column import Bools
-from policies.preemption.columns.pod_block import FLAGS, PRIORITY
+from policies.preemption.consequences.simulation import by_free_cpu
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.departing_pods import (
-    PossibleVictims,
     affects_other_nodes,
     may_be_simulated,
     possible_victims,
@@ -34,9 +32,11 @@ from policies.preemption.filtering.status import FEASIBLE, FilterDecision, endin
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.reference_engine import nominated_status
 from policies.preemption.time_limit import HasTimeLeft, no_deadline
+from policies.preemption.vectorized.departing_pods import departing_marks, possible_victim_marks
 from policies.preemption.vectorized.evaluation import DryRunResult, PodEvaluation, build_evaluation
 from policies.preemption.vectorized.framework import FilterInput
 from policies.preemption.vectorized.row_view import Rows
+from policies.preemption.vectorized.simulation import ColumnSimulations, most_free_row
 from policies.preemption.vectorized.status import (
     FITS,
     Codes,
@@ -80,6 +80,12 @@ class VectorizedEngine:
             id(rule.policy): VectorizedEngine(replace(rules, policy=rule.policy, policy_rules=()))
             for rule in rules.policy_rules
         }
+        policy = rules.policy.without_consequences()
+        self._simulations = (
+            None
+            if policy == rules.policy
+            else ColumnSimulations(VectorizedEngine(replace(rules, policy=policy, policy_rules=())))
+        )
 
     def for_preemptor(self, pod: Pod) -> VectorizedEngine:
         """Return the engine that decides by the policy that applies to a preemptor."""
@@ -97,6 +103,23 @@ class VectorizedEngine:
         self._columns.follow(snapshot, changed if unchanged else None)
         for engine in self._by_policy.values():
             engine.follow(snapshot, changed)
+        if self._simulations is not None:
+            self._simulations.follow(snapshot, changed)
+
+    def find_node(
+        self, pod: Pod, snapshot: Snapshot, has_time_left: HasTimeLeft = no_deadline
+    ) -> str | None:
+        """See :class:`policies.preemption.vectorized.simulation.SimulationEngine`."""
+        evaluation, columns = self._evaluation(pod, snapshot, has_time_left), self._columns
+        if evaluation is None:
+            found = self.filter_nodes(pod, snapshot, None, has_time_left).feasible
+        else:
+            codes, _ = evaluation.rejections.split(
+                _filter_rows(evaluation, _EVERY_ROW, has_time_left)
+            )
+            rows = most_free_row(columns, codes == FITS)
+            found = [columns.names[row] for row in rows.tolist()]
+        return next(iter(by_free_cpu(found, snapshot.nodes)), None)
 
     def filter_nodes(
         self,
@@ -123,7 +146,7 @@ class VectorizedEngine:
         requested = self._requested_rows(snapshot, among)
         if may_be_simulated(pod, self.rules.release):
             victims = possible_victims(pod, snapshot, self.rules.release)
-            remaining, absent = victims.remaining(), _marks_of(victims, self._columns)
+            remaining, absent = victims.remaining(), possible_victim_marks(victims, self._columns)
         else:
             departing = self._departing_names(
                 _EVERY_ROW if affects_other_nodes(pod, snapshot) else requested.rows
@@ -131,7 +154,7 @@ class VectorizedEngine:
             if not departing:
                 return self._filter(pod, snapshot, requested, has_time_left)
             remaining = without_departing(snapshot, departing)
-            absent = _departing_on(self._columns, departing)
+            absent = departing_marks(self._columns, departing)
         evaluation = self._build_evaluation(pod, remaining, has_time_left, absent)
         if evaluation is None:
             return reference_engine.filter_with_terminating_pods(
@@ -171,7 +194,12 @@ class VectorizedEngine:
         if reason is not None:
             return self._ineligible(evaluation, filtered, reason)
         rows = _potential(evaluation, filtered, potential)
-        result = evaluation.dry_run_rows(rows, has_time_left)
+        simulations = self._simulations
+        result = evaluation.dry_run_rows(
+            rows,
+            has_time_left,
+            simulations.simulate(evaluation.filter_input) if simulations else None,
+        )
         return self._decision(evaluation, filtered, result)
 
     def _requested_rows(self, snapshot: Snapshot, among: Collection[str] | None) -> RequestedRows:
@@ -289,6 +317,7 @@ class VectorizedEngine:
             not_evaluated=filtered.decision.not_evaluated,
             untried=result.untried,
             search=result.search,
+            consequences=result.consequences,
         )
 
     def _prefix(self, filtered: FilteredRows) -> str:
@@ -310,26 +339,6 @@ def _no_candidates(
     errors = [str(rejections.of(int(codes[row]), names[row])) for row in fitting]
     reasons = count_reasons(codes, rejections)
     return fit_error.no_candidates(nodes, int(np.count_nonzero(codes)), reasons, errors, first)
-
-
-def _departing_on(columns: ClusterColumns, names: Collection[str]) -> Bools:
-    """Mark the departing pods on some nodes, (depth, width)."""
-    flags = columns.pod_block.used()[FLAGS]
-    marks = np.zeros(flags.shape, np.bool_)
-    rows = [columns.index[name] for name in names]
-    marks[:, rows] = flags[:, rows] & DEPARTING != 0
-    return marks
-
-
-def _marks_of(victims: PossibleVictims, columns: ClusterColumns) -> Bools:
-    """Mark the possible victims of a pod group, (depth, width)."""
-    used = columns.pod_block.used()
-    marks: Bools = (used[PRIORITY] < victims.priority) | (used[FLAGS] & DEPARTING != 0)
-    for row in (columns.index[name] for name in columns.with_grouped):
-        for depth, pod in enumerate(columns.pods[row]):
-            if pod.group:
-                marks[depth, row] = victims.includes(pod)
-    return marks
 
 
 def _filter_rows(evaluation: PodEvaluation, rows: Rows, has_time_left: HasTimeLeft) -> Codes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.cheapest_victims import CheapestVictims, prices_by
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import is_regular
+from policies.preemption.consequences.criteria import Consequences
+from policies.preemption.consequences.simulation import Simulation
 from policies.preemption.decision import Candidate, VictimSearch
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.filtering import (
@@ -46,7 +48,7 @@ from policies.preemption.filtering import (
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 from policies.preemption.guards.allowance import BoundAllowance
 from policies.preemption.guards.candidate_limit import within
-from policies.preemption.policy import SchedulerRules
+from policies.preemption.policy import NO_CONSEQUENCES, SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, in_time
 from policies.preemption.vectorized import (
     inter_pod_affinity,
@@ -102,6 +104,7 @@ class DryRunResult:
     found: Bools
     untried: int
     search: VictimSearch | None
+    consequences: Consequences
 
 
 @dataclass(frozen=True)
@@ -150,10 +153,13 @@ class PodEvaluation:
             )
         return statuses.codes
 
-    def dry_run_rows(self, rows: Bools, has_time_left: HasTimeLeft) -> DryRunResult:
+    def dry_run_rows(
+        self, rows: Bools, has_time_left: HasTimeLeft, simulation: Simulation | None = None
+    ) -> DryRunResult:
         """Find the victims on the marked rows of the columns, or why preemption cannot help there.
 
-        When ``has_time_left`` returns false, no more reference rows are evaluated.
+        When ``has_time_left`` returns false, no more reference rows are evaluated. A policy with
+        criteria over consequences has a ``simulation``.
         """
         view = self.filter_input.view(rows_where(rows & ~self._rows_by_hand))
         pod, policy, allowed = self.filter_input.pod, self.rules.policy, self._allowed
@@ -201,8 +207,16 @@ class PodEvaluation:
         found[run.candidates.numbers] = True
         found[[self.filter_input.columns.index[name] for name in others]] = True
         candidates = RankedCandidates(run, others)
+        shortlist, consequences = partial(candidates.leading, run), NO_CONSEQUENCES
+        if simulation is not None:
+            consequences = policy.count_consequences(
+                pod, self.snapshot, simulation, shortlist, totals
+            )
+            order = policy.order_of_candidates(pod, self.snapshot, totals, consequences)
         best = candidates.best(run, order)
-        return DryRunResult(statuses.codes, candidates, best, order, found, untried, summary)
+        return DryRunResult(
+            *(statuses.codes, candidates, best, order, found, untried, summary, consequences)
+        )
 
     def _select_victims(
         self, row: int, allowances: Sequence[BoundAllowance]

@@ -1,0 +1,1 @@
+"""What follows a preemption, found by a simulation, and criteria that compare candidates by it."""
