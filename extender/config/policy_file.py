@@ -76,6 +76,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from policies.kubernetes.selectors import LABEL_OPERATORS
+from policies.preemption.consequences.criteria import CONSEQUENCE_CRITERIA
 from policies.preemption.costs.catalog import (
     CHEAPEST_CRITERIA,
     COST_CRITERIA,
@@ -87,7 +88,12 @@ from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA
 API_VERSION: Final = "reprieve.dev/v1alpha1"
 KIND: Final = "PreemptionPolicy"
 VICTIM_CRITERIA: Final = (*POD_CRITERIA, *POD_COST_CRITERIA)
-ALL_CANDIDATE_CRITERIA: Final = (*CANDIDATE_CRITERIA, *COST_CRITERIA, LEAST_FRAGMENTATION)
+ALL_CANDIDATE_CRITERIA: Final = (
+    *CANDIDATE_CRITERIA,
+    *COST_CRITERIA,
+    LEAST_FRAGMENTATION,
+    *CONSEQUENCE_CRITERIA,
+)
 DEFAULT_WEIGHTS: Final[Mapping[str, float]] = {"nvidia.com/gpu": 1.0, "cpu": 0.02}
 MAX_WEIGHT: Final = 1_000_000
 _MAX_AMOUNT: Final = 1e9

@@ -38,6 +38,7 @@ from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders.object_meta import parse_time
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.snapshot import Pod
+from policies.preemption.consequences.criteria import CONSEQUENCE_CRITERIA
 from policies.preemption.costs.candidate_criteria import CandidateCriterion
 from policies.preemption.costs.catalog import (
     FREE,
@@ -59,6 +60,7 @@ from policies.preemption.policy import (
     KUBE_SCHEDULER,
     POD_CRITERIA,
     Policy,
+    PolicyCriterion,
     PolicyRule,
     pod_order,
 )
@@ -160,7 +162,8 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
         **plugins,
         packed.name: packed,
     }
-    candidates = tuple(known[each] for each in rule.candidates)
+    named: Mapping[str, PolicyCriterion] = {**known, **CONSEQUENCE_CRITERIA}
+    candidates = tuple(named[each] for each in rule.candidates)
     victims, by = rule.victims, None
     if isinstance(victims, CheapestVictims):
         by = cheapest_criteria(lost, own)[victims.by]

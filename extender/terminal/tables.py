@@ -10,6 +10,7 @@ from rich.text import Text
 
 from extender.terminal.output import TableRows
 from policies.kubernetes.snapshot import Pod
+from policies.preemption.consequences.criteria import CountedCriterion
 from policies.preemption.decision import Candidate, freed_devices
 from policies.preemption.explanation import PreemptionExplanation, ProtectedPod
 from policies.preemption.filtering.status import FEASIBLE, FilterDecision, Rejection, explained
@@ -76,7 +77,13 @@ def scale_down_table(decision: ScaleDownDecision, key: str, rows: TableRows) -> 
 
 def _candidates(explanation: PreemptionExplanation, rows: TableRows) -> Table:
     decision = explanation.decision
-    table = plain_table("", "candidate", "victims", "reprieved", "PDBs violated")
+    counted = [
+        each
+        for each in explanation.order.criteria
+        if isinstance(each, CountedCriterion) and each.counts
+    ]
+    heads = [each.counted for each in counted]
+    table = plain_table("", "candidate", "victims", "reprieved", "PDBs violated", *heads)
     ranked = explanation.order.sort(decision.candidates.values())
     shown = rows.at_most(_SHOWN_CANDIDATES)
     for candidate in ranked[:shown]:
@@ -87,9 +94,10 @@ def _candidates(explanation: PreemptionExplanation, rows: TableRows) -> Table:
             _names([_with_place(pod, candidate) for pod in candidate.victims.pods], rows, "\n"),
             _names([_with_priority(pod) for pod in candidate.spared], rows, "\n"),
             _violations(candidate, explanation),
+            *(str(each.counts.get(candidate.node, "")) for each in counted),
         )
     if len(ranked) > shown:
-        table.add_row("", f"and {len(ranked) - shown} more", "", "", "")
+        table.add_row("", f"and {len(ranked) - shown} more")
     return table
 
 

@@ -40,27 +40,32 @@ Consequences = Mapping[str, Mapping[str, int]]
 class ConsequenceCriterion:
     """Prefers the candidate with the smallest ``count``, which is at least ``least``.
 
-    See the module about ``shortlist``.
+    ``counted`` is what is counted, as the head of a column. See the module about ``shortlist``.
     """
 
     name: str
+    counted: str
     count: Callable[[Candidate, Simulation], int]
     least: Callable[[Candidate], int]
     shortlist: int = SHORTLIST
 
     def bind(self, consequences: Consequences) -> CountedCriterion:
         """Return the criterion for a decision with these consequences."""
-        counted = consequences.get(self.name, {})
+        counts = consequences.get(self.name, {})
         return CountedCriterion(
-            self.name, lambda candidate: counted.get(candidate.node, NOT_COUNTED), counted
+            self.name,
+            lambda candidate: counts.get(candidate.node, NOT_COUNTED),
+            self.counted,
+            counts,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CountedCriterion(Criterion[Candidate]):
-    """A criterion over consequences in a decision; ``counted`` is by node."""
+    """A criterion over consequences in a decision; ``counts`` are by node."""
 
-    counted: Mapping[str, int]
+    counted: str
+    counts: Mapping[str, int]
 
 
 def count_consequences(
@@ -136,8 +141,10 @@ def _count_victims(candidate: Candidate) -> int:
 
 
 _CRITERIA: Final = (
-    ConsequenceCriterion("most victims that can run elsewhere", count_stranded, _count_lost),
-    ConsequenceCriterion("least cascade", count_cascade, _count_victims),
+    ConsequenceCriterion(
+        "most victims that can run elsewhere", "fit nowhere", count_stranded, _count_lost
+    ),
+    ConsequenceCriterion("least cascade", "evictions in all", count_cascade, _count_victims),
 )
 CONSEQUENCE_CRITERIA: Final[Mapping[str, ConsequenceCriterion]] = {c.name: c for c in _CRITERIA}
 """The criteria over consequences, by name."""

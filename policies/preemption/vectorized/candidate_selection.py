@@ -96,7 +96,7 @@ class RankedCandidates(Mapping[str, Candidate]):
 
     def _counted(self, run: DryRunRows, criterion: CountedCriterion, level: Ints) -> Ints:
         keys, rows = np.full(len(level), NOT_COUNTED), self._rows[level]
-        for name, count in criterion.counted.items():
+        for name, count in criterion.counts.items():
             if name not in self._others:
                 keys[rows == run.candidates.columns.index[name]] = count
         return keys

@@ -140,6 +140,31 @@ def test_gpu_defragmentation() -> None:
     assert (node_of(decision), decision.decided_by) == ("b", "least fragmentation")
 
 
+def around_a_small_node(*running: Pod) -> Snapshot:
+    """Return two nodes that the preemptor fits, and one that it does not."""
+    sizes = (("a", "8Gi"), ("b", "8Gi"), ("small", "1Gi"))
+    return snapshot(*(node(name, cpu="1", memory=memory) for name, memory in sizes), *running)
+
+
+def test_victims_that_run_elsewhere() -> None:
+    large, little = (
+        of(name, "run", on=name, memory=size) for name, size in (("a", "4Gi"), ("b", "1Gi"))
+    )
+    new = of("c", "new", priority=9, memory="2Gi")
+    decision = decided("victims-that-run-elsewhere", new, around_a_small_node(large, little))
+    assert decision.consequences == {"most victims that can run elsewhere": {"a": 1, "b": 0}}
+    assert node_of(decision) == "b"
+
+
+def test_least_cascade() -> None:
+    returns = of("a", "run", on="a", priority=2)
+    alone = replace(of("b", "run", on="b", priority=5), owner=None)
+    cluster = around_a_small_node(returns, alone, of("d", "run", on="small", priority=1))
+    decision = decided("least-cascade", of("c", "new", priority=9, memory="2Gi"), cluster)
+    assert decision.consequences == {"least cascade": {"a": 2, "b": 1}}
+    assert node_of(decision) == "b"
+
+
 def test_interactive_before_batch() -> None:
     batch, interactive = {"tier": "batch"}, {"tier": "interactive"}
     cluster = full(
