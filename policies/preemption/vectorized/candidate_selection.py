@@ -68,7 +68,7 @@ class RankedCandidates(Mapping[str, Candidate]):
 
     def _best_two(self, run: DryRunRows, order: Order[Candidate]) -> list[int]:
         """Narrow the rows down to one, then those that equalled it until the last criterion."""
-        level = np.arange(len(self._rows))
+        level = self._contenders(run, order)
         winner: list[int] = []
         for criterion in order.criteria:
             if len(level) > 1:
@@ -81,6 +81,15 @@ class RankedCandidates(Mapping[str, Candidate]):
                 level = best
         named = sorted(level.tolist(), key=self._name_at)
         return [*winner, *named][:2]
+
+    def _contenders(self, run: DryRunRows, order: Order[Candidate]) -> Ints:
+        """Return the rows that may be among the best two: those of a shortlist, if there is one."""
+        for criterion in reversed(order.criteria):
+            if isinstance(criterion, CountedCriterion) and criterion.counts:
+                index, names = run.candidates.columns.index, criterion.counts.keys()
+                rows = sorted(index[name] for name in names - self._others.keys())
+                return np.searchsorted(self._rows, np.array(rows, np.int64))
+        return np.arange(len(self._rows))
 
     def _name_at(self, place: int) -> str:
         return self._names[int(self._rows[place])]

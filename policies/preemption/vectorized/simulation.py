@@ -9,13 +9,13 @@ simulated cluster, or the next event of the real one, takes them back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import Final, Protocol
 
 import numpy as np
 
-from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import STANDARD
@@ -117,6 +117,11 @@ class FreeRows:
     def find(self, pod: Pod, cluster: SimulatedCluster) -> str | None:
         """Return the node for a pod, "" if there is none, and None if that takes longer."""
         rules, snapshot = self._rules, cluster.snapshot
+        rows = self._possible(pod, cluster.changed)
+        changed = [name for name, state in cluster.changed.items() if _has_room(state, pod)]
+        changed += [name for name in self._columns.irregular if name not in cluster.changed]
+        if not (len(rows) or changed):
+            return ""
         pipeline = run_pre_filters(
             pod, snapshot, rules.release, rules.filters, rules.scheduler_names
         )
@@ -125,14 +130,11 @@ class FreeRows:
             rejection = pipeline.evaluate(snapshot.nodes[name])
             return rejection is None or rejection.is_undecided
 
-        rows = self._possible(pod, cluster.changed)
         names = [self._columns.names[row] for row in rows[:_MOST_ROWS].tolist()]
         first = next(filter(fits, names), None)
         if first is None and len(rows) > _MOST_ROWS:
             return None
-        found = [name for name in (*cluster.changed, *self._irregular(cluster)) if fits(name)]
-        if first is not None:
-            found.append(first)
+        found = [*filter(fits, changed), *([] if first is None else [first])]
         return next(iter(by_free_cpu(found, snapshot.nodes)), "")
 
     def _possible(self, pod: Pod, changed: Iterable[str]) -> Ints:
@@ -147,10 +149,6 @@ class FreeRows:
         rows: Ints = order[possible]
         return rows[others[rows]]
 
-    def _irregular(self, cluster: SimulatedCluster) -> Iterator[str]:
-        """Yield the unchanged nodes whose amounts the columns do not have."""
-        return (name for name in self._columns.irregular if name not in cluster.changed)
-
     @cached_property
     def _sorted(self) -> tuple[Ints, Ints, Ints]:
         """The rows, those with the most free CPU first, and in that order what is free on them.
@@ -162,6 +160,14 @@ class FreeRows:
         slots = nodes.allowed_pods[:width] - self._columns.pod_block.used_counts()
         order = np.lexsort((self._columns.row_names.ranks(), -free[0]))
         return order, slots[order], free[:, order]
+
+
+def _has_room(state: NodeState, pod: Pod) -> bool:
+    """Return whether a node has the CPU and memory that a pod requests, if it requests any."""
+    requests, requested, whole = pod.requests, state.requested, state.node.allocatable
+    return requests.milli_cpu <= max(
+        0, whole.milli_cpu - requested.milli_cpu
+    ) and requests.memory <= max(0, whole.memory - requested.memory)
 
 
 def most_free_row(columns: ClusterColumns, among: Bools) -> Ints:
