@@ -14,8 +14,10 @@ from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.releases import RELEASES
 from policies.kubernetes.snapshot import Node, Pod, Snapshot
 from policies.kubernetes.storage import StorageKind
+from policies.preemption.consequences.criteria import CONSEQUENCE_CRITERIA
+from policies.preemption.decision import PreemptionDecision
 from policies.preemption.guards.victim_guard import protected_pods
-from policies.preemption.policy import DEFAULT_RULES, Policy, SchedulerRules
+from policies.preemption.policy import DEFAULT_RULES, KUBE_SCHEDULER, Policy, SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import (
     LATE,
@@ -266,6 +268,15 @@ class TestDeferred:
             "vip preempts pods on node-2, decided by lowest priority of the first victim"
             in next(iter(decision.describe()))
         )
+
+    def test_what_would_follow_is_not_counted_for_offers(self) -> None:
+        criteria = (*CONSEQUENCE_CRITERIA.values(), *KUBE_SCHEDULER.candidates)
+        rules = replace(DEFAULT_RULES, policy=Policy("looks ahead", candidates=criteria))
+        body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
+        decision = ask(body, full_cluster(), rules=rules).answer.decision
+        assert isinstance(decision, PreemptionDecision)
+        assert decision.consequences == {}
+        assert decision.decided_by == "lowest priority of the first victim"
 
 
 @pytest.mark.parametrize("search", Search)
