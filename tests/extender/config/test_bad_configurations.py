@@ -23,7 +23,7 @@ metadata: {name: own}
 rules:
 - name: all
   guards: {protect: [{name: all, namespace: [a]}]}
-  victims: [oldest]
+  victims: [earliest]
 """
 
 NOT_READ: dict[str, tuple[bytes, str]] = {
@@ -189,9 +189,8 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
                 "namespace; did you mean namespaces?"
             ),
             (
-                "F: policy: P: rules[0].victims[0]: unknown criterion 'oldest'; expected one of "
-                "highest priority, earliest start, highest cost, highest deletion cost, fewest "
-                "restarts"
+                "F: policy: P: rules[0].victims[0]: unknown criterion 'earliest'; did you mean "
+                "'earliest start'?"
             ),
         ],
     ),
