@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from policies.kubernetes.snapshot import NodeState, Pod
-from policies.preemption.victim_selection import is_terminating_by_preemption
+from policies.preemption.victims.victim_selection import is_terminating_by_preemption
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,8 @@ from policies.preemption.policy import (
 )
 from policies.preemption.time_limit import DeadlineExceededError, in_time
 from policies.preemption.unknown_objects import unknown_objects
-from policies.preemption.victim_selection import PREEMPTION_POLICY_NEVER
 from policies.preemption.victim_units import VictimUnits, victim_units
+from policies.preemption.victims.victim_selection import PREEMPTION_POLICY_NEVER
 
 
 def guardrail_violation(

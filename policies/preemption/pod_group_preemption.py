@@ -22,11 +22,11 @@ from policies.preemption.disruption_budgets import BudgetCoverage, count_pdb_vio
 from policies.preemption.filtering import Pipeline, run_pre_filters
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 from policies.preemption.policy import SchedulerRules, unit_order
-from policies.preemption.victim_selection import (
+from policies.preemption.victim_units import VictimUnit, VictimUnits
+from policies.preemption.victims.victim_selection import (
     PREEMPTION_POLICY_NEVER,
     is_terminating_by_preemption,
 )
-from policies.preemption.victim_units import VictimUnit, VictimUnits
 
 Placement = Mapping[str, str]
 """The node of each member that is placed, by the UID of the member, in the order of placing."""

@@ -14,7 +14,6 @@ from functools import partial
 
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption import fit_error
-from policies.preemption.cheapest_victims import CheapestVictims, prices_by
 from policies.preemption.consequences.simulation import (
     SimulatedCluster,
     Simulation,
@@ -42,8 +41,13 @@ from policies.preemption.filtering.status import (
 from policies.preemption.guards.candidate_limit import within
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, in_time, no_deadline
-from policies.preemption.victim_selection import ineligibility, select_victims, waits_for_devices
 from policies.preemption.victim_units import VictimUnits, victim_units
+from policies.preemption.victims.cheapest_victims import CheapestVictims, prices_by
+from policies.preemption.victims.victim_selection import (
+    ineligibility,
+    select_victims,
+    waits_for_devices,
+)
 
 _NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
 

@@ -22,7 +22,7 @@ from policies.preemption.guards.candidate_limit import with_strict_budgets
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import preempt
 from policies.preemption.vectorized import VectorizedEngine
-from policies.preemption.victim_selection import NodeDryRun
+from policies.preemption.victims.victim_selection import NodeDryRun
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ VIOLATIONS: Final = (
     ),
     (
         "Inside policies.preemption",
-        "policies.preemption.victim_selection",
+        "policies.preemption.victims.victim_selection",
         "policies.preemption.vectorized.engine",
     ),
     ("OpenTelemetry is known in one place", "extender.observability.metrics", "opentelemetry"),

@@ -52,8 +52,8 @@ from policies.preemption.decision import Candidate, VictimSet
 from policies.preemption.filtering import is_recorded
 from policies.preemption.filtering.status import Code, Rejection
 from policies.preemption.reference_engine import nominated_status
-from policies.preemption.victim_selection import ineligibility
 from policies.preemption.victim_units import victim_units
+from policies.preemption.victims.victim_selection import ineligibility
 
 _PREFIX: Final = "preemption: "
 _NO_CANDIDATE: Final = "no candidate node for preemption"

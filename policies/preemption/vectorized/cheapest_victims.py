@@ -1,7 +1,7 @@
 """Which rows may have cheaper victims: lower bounds of the cost on all rows at once.
 
-They are those of :func:`policies.preemption.cheapest_victims.lower_bound`, or less, so that no row
-is left out that the reference engine searches.
+They are those of :func:`policies.preemption.victims.cheapest_victims.lower_bound`, or less, so that
+no row is left out that the reference engine searches.
 """
 
 from __future__ import annotations

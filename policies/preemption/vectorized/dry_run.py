@@ -1,9 +1,9 @@
 """The dry run on all rows at once (DryRunPreemption).
 
-As in :func:`policies.preemption.victim_selection.select_victims`: every pod of lower priority is
-removed, the rows that the pod then fits are candidates, and along each of them pods are added back
-where the preemptor still fits, first those whose eviction is a PDB violation. One step handles the
-pods of one depth on all rows.
+As in :func:`policies.preemption.victims.victim_selection.select_victims`: every pod of lower
+priority is removed, the rows that the pod then fits are candidates, and along each of them pods are
+added back where the preemptor still fits, first those whose eviction is a PDB violation. One step
+handles the pods of one depth on all rows.
 """
 
 from __future__ import annotations

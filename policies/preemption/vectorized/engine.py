@@ -44,7 +44,7 @@ from policies.preemption.vectorized.status import (
     count_reasons,
     fits_without_preemption,
 )
-from policies.preemption.victim_selection import ineligibility
+from policies.preemption.victims.victim_selection import ineligibility
 
 _EVERY_ROW: Rows = slice(None)
 _MANY = 4

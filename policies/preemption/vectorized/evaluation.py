@@ -15,7 +15,6 @@ import numpy as np
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
-from policies.preemption.cheapest_victims import CheapestVictims, prices_by
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.node_columns import is_regular
 from policies.preemption.consequences.criteria import Consequences
@@ -71,8 +70,9 @@ from policies.preemption.vectorized.framework import (
 from policies.preemption.vectorized.row_view import RowView, rows_where
 from policies.preemption.vectorized.status import Codes, Rejections, RowStatuses
 from policies.preemption.vectorized.victim_keys import group_totals
-from policies.preemption.victim_selection import select_victims, waits_for_devices
 from policies.preemption.victim_units import VictimUnits, victim_units
+from policies.preemption.victims.cheapest_victims import CheapestVictims, prices_by
+from policies.preemption.victims.victim_selection import select_victims, waits_for_devices
 
 _COUNTING = (PodTopologySpread, InterPodAffinity)
 
@@ -243,7 +243,7 @@ class PodEvaluation:
         return marks
 
     def waits_for_devices(self, rejected: Mapping[str, Rejection]) -> str | None:
-        """See :func:`policies.preemption.victim_selection.waits_for_devices`."""
+        """See :func:`policies.preemption.victims.victim_selection.waits_for_devices`."""
         filters = self.rules.filters
         if not any(isinstance(each, DynamicResources) and each.frees_victims for each in filters):
             return None

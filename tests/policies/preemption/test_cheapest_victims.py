@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.preemption.cheapest_victims import prices_by
 from policies.preemption.costs.candidate_criteria import (
     CostCriterion,
     GroupCriterion,
@@ -29,8 +28,9 @@ from policies.preemption.guards.candidate_limit import within
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, post_filter, preempt
 from policies.preemption.vectorized import VectorizedEngine
-from policies.preemption.victim_selection import empty_node
 from policies.preemption.victim_units import VictimUnit, victim_units
+from policies.preemption.victims.cheapest_victims import prices_by
+from policies.preemption.victims.victim_selection import empty_node
 from policies.testing.full_clusters import full_clusters
 from policies.testing.strategies import Cluster, clusters, rich_clusters
 from policies.testing.worked_clusters import worked_snapshots

@@ -40,7 +40,7 @@ from policies.preemption.policy import (
     SchedulerRules,
 )
 from policies.preemption.reference_engine import filter_nodes, preempt
-from policies.preemption.victim_selection import NodeDryRun
+from policies.preemption.victims.victim_selection import NodeDryRun
 from policies.testing.strategies import Cluster, clusters, rich_clusters
 from tests.builders import snapshot
 

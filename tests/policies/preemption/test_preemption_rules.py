@@ -16,8 +16,8 @@ from policies.preemption.disruption_budgets import (
     split_by_pdb_violation,
 )
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
-from policies.preemption.victim_selection import ineligibility, is_terminating_by_preemption
 from policies.preemption.victim_units import victim_units
+from policies.preemption.victims.victim_selection import ineligibility, is_terminating_by_preemption
 from tests.builders import budget, node, pod, snapshot
 
 WEB = {"app": "web"}

@@ -39,8 +39,8 @@ from policies.preemption.policy import (
     DEFAULT_CANDIDATE_ORDER,
     DEFAULT_VICTIM_ORDER,
 )
-from policies.preemption.victim_selection import ineligibility, is_terminating_by_preemption
 from policies.preemption.victim_units import victim_units
+from policies.preemption.victims.victim_selection import ineligibility, is_terminating_by_preemption
 from policies.testing.storage import build_storage
 from tests.builders import encoded
 

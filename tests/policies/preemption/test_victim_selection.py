@@ -16,8 +16,8 @@ from policies.preemption.filtering import IN_TREE, run_pre_filters
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from policies.preemption.guards.victim_guard import protected_pods
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, pod_order
-from policies.preemption.victim_selection import select_victims
 from policies.preemption.victim_units import victim_units
+from policies.preemption.victims.victim_selection import select_victims
 from tests.builders import budget, holding, node, pod
 
 WEB = {"app": "web"}

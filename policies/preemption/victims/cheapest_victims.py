@@ -31,13 +31,13 @@ from policies.preemption.guards.allowance import BoundAllowance
 from policies.preemption.guards.candidate_limit import Limit, within
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft
-from policies.preemption.victim_selection import (
+from policies.preemption.victim_units import VictimUnit, VictimUnits
+from policies.preemption.victims.victim_selection import (
     EmptiedNode,
     NodeDryRun,
     empty_node,
     potential_units,
 )
-from policies.preemption.victim_units import VictimUnit, VictimUnits
 
 MOST_STEPS: Final = 20_000
 """The most steps of a decision, of about 50 µs each: where bounds exclude little, the search ends
