@@ -127,6 +127,7 @@ def test_a_document_has_all_defaults(
                     "plugins": [],
                 },
                 "lostWork": {"weights": {"nvidia.com/gpu": 1, "cpu": 0.02}, "checkpoint": ""},
+                "fragmentation": {"resource": "nvidia.com/gpu"},
                 "victims": list(VICTIM_CRITERIA[:2]),
                 "candidates": list(ALL_CANDIDATE_CRITERIA[:5]),
             }
