@@ -30,6 +30,7 @@ comment calls a default applies to a rule without the field::
         maxLostWork:          # the most lost work of all victims together; by default any amount
           amount: 10          # in weighted units times the unit of time
           per: hours          # hours, minutes or seconds
+          owners: [Job]       # only that of some pods counts; by default that of all pods
         preemptionDelay: 0s   # a pod waits so long before it preempts; default 0s
         waitForAutoscaler: 2m # a pod waits so long after cluster-autoscaler or Karpenter has
                               # announced a node for it; default 0s
@@ -106,6 +107,8 @@ def _one_of(names: tuple[str, ...]) -> msgspec.Meta:
 
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 _Names: TypeAlias = Annotated[tuple[_Name, ...], msgspec.Meta(min_length=1)]
+_LostWorkAmount: TypeAlias = Annotated[float, msgspec.Meta(ge=0.001, le=_MAX_AMOUNT)]
+_TimeUnit: TypeAlias = Literal["hours", "minutes", "seconds"]
 _Duration: TypeAlias = Annotated[
     str, msgspec.Meta(extra_json_schema={"pattern": r"^\+?(0|([0-9.]+(ns|us|µs|μs|ms|s|m|h))+)$"})
 ]
@@ -172,6 +175,12 @@ class PodSelectorFields(_Section, frozen=True):
     owners: _Names | UnsetType = UNSET
     expression: _Name | UnsetType = UNSET
 
+    @property
+    def matches_all(self) -> bool:
+        """Whether the selector has no fields."""
+        selecting = (self.namespaces, self.labels, self.priority_classes, self.owners)
+        return all(each is UNSET for each in (*selecting, self.expression))
+
 
 class ProtectedPods(PodSelectorFields, frozen=True, kw_only=True):
     """Pods that are never victims."""
@@ -185,11 +194,18 @@ class MinRuntime(PodSelectorFields, frozen=True, kw_only=True):
     duration: _Duration = msgspec.field(name="for")
 
 
-class MaxLostWork(_Section, frozen=True):
-    """The most lost work of victims, in weighted units times a unit of time."""
+class LostWorkAmount(_Section, frozen=True):
+    """An amount of lost work, in weighted units times a unit of time."""
 
-    amount: Annotated[float, msgspec.Meta(ge=0.001, le=_MAX_AMOUNT)]
-    per: Literal["hours", "minutes", "seconds"]
+    amount: _LostWorkAmount
+    per: _TimeUnit
+
+
+class MaxLostWork(PodSelectorFields, frozen=True, kw_only=True):
+    """The most lost work of the selected victims on a node."""
+
+    amount: _LostWorkAmount
+    per: _TimeUnit
 
 
 class Cooldown(_Section, frozen=True):
@@ -203,7 +219,7 @@ class WindowLimit(_Section, frozen=True, kw_only=True):
     """The most victims of each group, or their most lost work, within any window of time."""
 
     victims: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | UnsetType = UNSET
-    lost_work: MaxLostWork | UnsetType = UNSET
+    lost_work: LostWorkAmount | UnsetType = UNSET
     per: _Duration
     by: Literal["cluster", "namespace", "owner", "priorityClass"] = "cluster"
 

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from extender.config.policy_file import (
     Guards,
+    LostWorkAmount,
     MaxLostWork,
     PodSelectorFields,
     WindowLimit,
@@ -161,7 +162,7 @@ def _window_limits(limit: WindowLimit, lost_work: PodCost) -> Iterator[Allowance
         yield window_limit(name, grouping, most, window_ns, lost_work)
 
 
-def most_lost_work(fields: MaxLostWork) -> int:
+def most_lost_work(fields: LostWorkAmount | MaxLostWork) -> int:
     """Return a limit in thousandths of a weighted unit times seconds."""
     return floor(thousandths(fields.amount) * _SECONDS[fields.per])
 

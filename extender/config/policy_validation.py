@@ -167,6 +167,8 @@ class _PolicyValidation:
             if self._is_decoded(*inner, "for"):
                 yield from _duration_problems((*inner, "for"), young.duration, least_ns=1)
             yield from self._selector_problems(inner, young)
+        if guards.max_lost_work is not UNSET:
+            yield from self._selector_problems((*path, "maxLostWork"), guards.max_lost_work)
         for index, kept in enumerate(guards.min_available):
             yield from self._selector_problems((*path, "minAvailable", index), kept)
         for index, limit in enumerate(guards.limits):
@@ -195,9 +197,7 @@ class _PolicyValidation:
     def _required_selector_problems(
         self, path: FieldPath, pods: PodSelectorFields
     ) -> Iterator[_Found]:
-        selecting = (pods.namespaces, pods.labels, pods.priority_classes, pods.owners)
-        fields = (*selecting, pods.expression)
-        if all(each is UNSET for each in fields) and self._is_decoded(*path):
+        if pods.matches_all and self._is_decoded(*path):
             yield path, f"selects no pods; expected {_SELECTORS}"
         yield from self._selector_problems(path, pods)
 

@@ -39,12 +39,13 @@ from extender.kube.decoders.object_meta import parse_time
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.consequences.criteria import CONSEQUENCE_CRITERIA
-from policies.preemption.costs.candidate_criteria import CandidateCriterion
+from policies.preemption.costs.candidate_criteria import CandidateCriterion, CostCriterion
 from policies.preemption.costs.catalog import (
     FREE,
     LEAST_LOST_WORK,
     cheapest_criteria,
     cost_criteria,
+    cost_of_some,
     lost_work,
     pod_cost_criteria,
 )
@@ -175,7 +176,7 @@ def _policy(name: str, rule: PolicyRuleFields) -> Policy:
         victims=pod_order(tuple(pod_criteria[each] for each in victims)),
         candidates=candidates,
         victim_guards=tuple(victim_guards(guards)),
-        candidate_limits=tuple(_limits(guards, known)),
+        candidate_limits=tuple(_limits(guards, lost)),
         attempt_guards=tuple(attempt_guards(guards)),
         allowance_guards=tuple(allowance_guards(guards, lost)),
         priority_gap=guards.priority_gap,
@@ -192,12 +193,16 @@ def _lost_work(fields: LostWork) -> PodCost:
     return lost_work(weights, fields.checkpoint or None, lambda text: parse_time(text) or None)
 
 
-def _limits(guards: Guards, known: Mapping[str, CandidateCriterion]) -> Iterator[CandidateLimit]:
+def _limits(guards: Guards, lost: PodCost) -> Iterator[CandidateLimit]:
     if guards.max_victims is not UNSET:
-        yield CandidateLimit("maxVictims", known["fewest victims"], guards.max_victims)
+        yield CandidateLimit("maxVictims", CANDIDATE_CRITERIA["fewest victims"], guards.max_victims)
     if guards.max_lost_work is not UNSET:
-        most = most_lost_work(guards.max_lost_work)
-        yield CandidateLimit("maxLostWork", known[LEAST_LOST_WORK], most)
+        fields = guards.max_lost_work
+        pods = compile_selector(fields)
+        cost = lost if fields.matches_all else cost_of_some(lost, pods.may_match, pods.annotations)
+        yield CandidateLimit(
+            "maxLostWork", CostCriterion(LEAST_LOST_WORK, cost), most_lost_work(fields)
+        )
 
 
 def _unreadable_costs(costs: Iterable[PodCost]) -> Iterator[VictimGuard]:

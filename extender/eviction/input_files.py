@@ -9,9 +9,9 @@ from extender.explain.cluster_files import priority_classes, priority_of_class
 from extender.explain.cluster_objects import ClusterObjects
 from extender.explain.decisions import UnknownNodeError
 from extender.kube.decoders.cluster_objects import PriorityClass
-from extender.kube.decoders.kubelet_pods import decode_undefaulted_evictable_pod, static_pod_uid
+from extender.kube.decoders.kubelet.pods import decode_undefaulted_evictable_pod, static_pod_uid
+from extender.kube.decoders.kubelet.summary_stats import decode_summary
 from extender.kube.decoders.manifests import Manifest, ManifestError, read_documents
-from extender.kube.decoders.summary_stats import decode_summary
 from extender.kube.decoders.typed_decoder import ObjectError, Unreadable, identify_unreadable
 from policies.eviction.kubelet_releases import EvictionRelease
 from policies.eviction.pods import EvictablePod

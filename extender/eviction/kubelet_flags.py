@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from extender.config.strict_decoding import ConfigError
-from extender.kube.decoders.kubelet_config import KubeletConfig, decode_kubelet_config
+from extender.kube.decoders.kubelet.config import KubeletConfig, decode_kubelet_config
 from extender.kube.decoders.manifests import ManifestError, read_documents
 from policies.eviction.config import EvictionConfig
 from policies.eviction.filesystems import Layout

@@ -25,14 +25,14 @@ from typing import Annotated, TypedDict
 import msgspec
 from msgspec import Struct
 
-from extender.kube.decoders.kubelet_pods import decode_evictable_pod
+from extender.kube.decoders.kubelet.pods import decode_evictable_pod
+from extender.kube.decoders.kubelet.summary_stats import SummaryV1Alpha1, summary_of
 from extender.kube.decoders.manifests import (
     Document,
     ManifestError,
     decode_document,
     read_documents,
 )
-from extender.kube.decoders.summary_stats import SummaryV1Alpha1, summary_of
 from extender.kube.decoders.typed_decoder import ObjectError
 from policies.eviction.config import EvictionConfig, resolve
 from policies.eviction.filesystems import Layout, ReclaimAction

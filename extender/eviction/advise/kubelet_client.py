@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from extender.kube.decoders.kubelet_config import KubeletConfig, decode_kubelet_config
+from extender.kube.decoders.kubelet.config import KubeletConfig, decode_kubelet_config
+from extender.kube.decoders.kubelet.summary_stats import decode_summary
 from extender.kube.decoders.manifests import Document, ManifestError
-from extender.kube.decoders.summary_stats import decode_summary
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock, within

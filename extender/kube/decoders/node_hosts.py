@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Struct, field
 
-from extender.kube.decoders.kubelet_pods import decode_evictable_pod, static_pod_uid
+from extender.kube.decoders.kubelet.pods import decode_evictable_pod, static_pod_uid
 from extender.kube.decoders.object_meta import ObjectMeta
 from extender.kube.decoders.typed_decoder import ObjectError, identify_unreadable
 from policies.eviction.kubelet_releases import EvictionRelease

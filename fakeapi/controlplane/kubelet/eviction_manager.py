@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from extender.kube.decoders.kubelet_pods import decode_evictable_pod
-from extender.kube.decoders.summary_stats import SummaryV1Alpha1, summary_of
+from extender.kube.decoders.kubelet.pods import decode_evictable_pod
+from extender.kube.decoders.kubelet.summary_stats import SummaryV1Alpha1, summary_of
 from extender.kube.decoders.typed_decoder import ObjectError
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import PODS

@@ -30,7 +30,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from extender.kube.decoders.kubelet_config import KubeletConfig
+from extender.kube.decoders.kubelet.config import KubeletConfig
 from extender.kube.decoders.yaml_loader import load_document
 from fakeapi.controlplane.kubelet.scripts import (
     AMOUNTS,

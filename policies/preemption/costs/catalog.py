@@ -204,6 +204,18 @@ def at_least_zero(cost: PodCost) -> PodCost:
     return replace(cost, of=of)
 
 
+def cost_of_some(
+    cost: PodCost, selects: Callable[[Pod], bool], annotations: frozenset[str]
+) -> PodCost:
+    """Return a cost that other pods do not have; ``annotations`` are what ``selects`` reads."""
+    return replace(
+        cost,
+        name=f"{cost.name} of selected pods",
+        of=lambda pod: cost.of(pod) if selects(pod) else NO_COST,
+        annotations=cost.annotations | annotations,
+    )
+
+
 def _shifted_priority(pod: Pod) -> Cost:
     return Cost(pod.priority + PRIORITY_SHIFT)
 

@@ -228,6 +228,10 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             ),
         ],
     ),
+    "a selector of lost work": (
+        f"{RULE}\n  guards: {{maxLostWork: {{amount: 1, per: hours, owners: [jobs]}}}}\n",
+        ["7: rules[0].guards.maxLostWork.owners[0]: 'jobs'; did you mean Job?"],
+    ),
     "a strategy without a criterion": (
         f"{RULE}\n  victims: {{strategy: cheapest}}\n",
         ["7: rules[0].victims: Object missing required field by"],

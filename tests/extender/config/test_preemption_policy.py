@@ -131,6 +131,13 @@ def test_the_built_in_policy_is_shown_as_a_file_would_have_it() -> None:
             "",
         ),
         (
+            (
+                "guards: {maxLostWork: {amount: 1, per: seconds, namespaces: [batch]}}, "
+                "lostWork: {weights: {cpu: 1}}, candidates: [least run time]"
+            ),
+            "node-1",
+        ),
+        (
             "guards: {maxLostWork: {amount: 6.67, per: minutes}}, lostWork: {weights: {cpu: 1}}",
             "node-2",
         ),

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from extender.eviction.scenario import decode_scenario, run_scenario, scenario_document
-from extender.kube.decoders.kubelet_pods import decode_evictable_pod
+from extender.kube.decoders.kubelet.pods import decode_evictable_pod
+from extender.kube.decoders.kubelet.summary_stats import decode_summary
 from extender.kube.decoders.manifests import Document
-from extender.kube.decoders.summary_stats import decode_summary
 from policies.eviction import manager_state
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM, SPLIT, Layout
 from policies.eviction.kubelet_releases import NEWEST_EVICTION

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from extender.kube.decoders.kubelet_config import KubeletConfig, decode_kubelet_config
+from extender.kube.decoders.kubelet.config import KubeletConfig, decode_kubelet_config
 from extender.kube.decoders.manifests import Document, ManifestError
 from policies.eviction.config import DEFAULT_THRESHOLDS, EvictionConfig
 from policies.eviction.filesystems import ONE_FILESYSTEM, SPLIT

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from extender.kube.decoders.kubelet_pods import (
+from extender.kube.decoders.kubelet.pods import (
     decode_evictable_pod,
     decode_undefaulted_evictable_pod,
     static_pod_uid,

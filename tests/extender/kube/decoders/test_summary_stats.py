@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from extender.kube.decoders.kubelet.summary_stats import decode_summary
 from extender.kube.decoders.manifests import Document, ManifestError
-from extender.kube.decoders.summary_stats import decode_summary
 from policies.eviction.stats import (
     ContainerStats,
     DiskUsage,
