@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
+from extender.terminal.criterion_values import shown_criteria, value_of
 from policies import decide_filter, post_filter
 from policies.kubernetes.input_error import InputError
 from policies.kubernetes.snapshot import Pod, Snapshot
@@ -67,6 +68,7 @@ class CandidateDocument(TypedDict):
     pods on other nodes, so that no extender can return the candidate. ``freedClaims`` are the
     claims of victims whose devices count as free. ``violatedPDBs`` are the keys of the budgets that
     the victims violate, and ``spared`` are the reprieved pods; each is present if there are any.
+    ``criteria`` has the values of the policy's own criteria, in their units.
     """
 
     victims: list[VictimDocument]
@@ -75,6 +77,7 @@ class CandidateDocument(TypedDict):
     spared: NotRequired[list[SparedDocument]]
     units: NotRequired[list[UnitDocument]]
     confirmable: NotRequired[bool]
+    criteria: NotRequired[dict[str, int]]
     freedClaims: NotRequired[list[str]]
 
 
@@ -258,6 +261,13 @@ def _candidate_document(
         document["confirmable"] = False
     if candidate.freed_claims:
         document["freedClaims"] = list(candidate.freed_claims)
+    values = {
+        each.name: value
+        for each in shown_criteria(explanation.order)
+        if (value := value_of(each, candidate)) is not None
+    }
+    if values:
+        document["criteria"] = values
     return document
 
 

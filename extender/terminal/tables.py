@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from extender.terminal.criterion_values import heading, shown_criteria, shown_value
 from extender.terminal.output import TableRows
 from policies.kubernetes.snapshot import Pod
-from policies.preemption.consequences.criteria import CountedCriterion
 from policies.preemption.decision import Candidate, freed_devices
 from policies.preemption.explanation import PreemptionExplanation, ProtectedPod
 from policies.preemption.filtering.status import FEASIBLE, FilterDecision, Rejection, explained
@@ -77,12 +77,8 @@ def scale_down_table(decision: ScaleDownDecision, key: str, rows: TableRows) -> 
 
 def _candidates(explanation: PreemptionExplanation, rows: TableRows) -> Table:
     decision = explanation.decision
-    counted = [
-        each
-        for each in explanation.order.criteria
-        if isinstance(each, CountedCriterion) and each.counts
-    ]
-    heads = [each.counted for each in counted]
+    criteria = shown_criteria(explanation.order)
+    heads = map(heading, criteria)
     table = plain_table("", "candidate", "victims", "reprieved", "PDBs violated", *heads)
     ranked = explanation.order.sort(decision.candidates.values())
     shown = rows.at_most(_SHOWN_CANDIDATES)
@@ -94,7 +90,7 @@ def _candidates(explanation: PreemptionExplanation, rows: TableRows) -> Table:
             _names([_with_place(pod, candidate) for pod in candidate.victims.pods], rows, "\n"),
             _names([_with_priority(pod) for pod in candidate.spared], rows, "\n"),
             _violations(candidate, explanation),
-            *(str(each.counts.get(candidate.node, "")) for each in counted),
+            *(shown_value(each, candidate) for each in criteria),
         )
     if len(ranked) > shown:
         table.add_row("", f"and {len(ranked) - shown} more")
@@ -108,12 +104,12 @@ def _violations(candidate: Candidate, explanation: PreemptionExplanation) -> str
 
 
 def _protected(protected: Iterable[ProtectedPod], rows: TableRows) -> Iterator[Text]:
-    """Yield a line for each rule of the policy that protects pods."""
+    """Yield a line for each reason for which the policy protects pods."""
     found: dict[str, list[str]] = {}
     for each in protected:
-        found.setdefault(each.guard, []).append(f"{each.pod.key} on {each.pod.node_name}")
-    for guard, pods in found.items():
-        yield Text(f"protected by {guard}: {_names(pods, rows)}")
+        found.setdefault(each.because, []).append(f"{each.pod.key} on {each.pod.node_name}")
+    for because, pods in found.items():
+        yield Text(f"{because}: {_names(pods, rows)}")
 
 
 def _add_rejections(

@@ -66,11 +66,12 @@ class VictimSearch:
     searched: int
 
     def __str__(self) -> str:
-        by = f"by {self.criterion}; nodes searched: {self.searched}"
+        searched = f"; nodes searched: {self.searched}" if self.searched else ""
+        by = f"cheaper by {self.criterion}{searched}"
         if self.bound == self.cost:
-            return f"no victims are cheaper {by}"
+            return f"no victims are {by}"
         saving = 100 - 100 * self.bound // self.cost
-        return f"the search ended early: victims may be up to {saving}% cheaper {by}"
+        return f"the search ended early: victims may be up to {saving}% {by}"
 
 
 @dataclass(frozen=True, slots=True)

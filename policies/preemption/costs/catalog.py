@@ -36,6 +36,9 @@ _MOST_QUOTED: Final = 40
 
 PRIORITY_SHIFT: Final = 2**31
 """What is added to priorities, so that none is below 0."""
+LOST_WORK_UNIT: Final = "thousandths of a weighted unit times seconds"
+RUN_TIME_UNIT: Final = "seconds"
+RESTARTS_UNIT: Final = "restarts below zero"
 LEAST_LOST_WORK: Final = "least lost work"
 
 ParseTime = Callable[[str], int | None]
@@ -44,7 +47,7 @@ ParseTime = Callable[[str], int | None]
 
 def run_time() -> PodCost:
     """Return the seconds for which a pod has run; it has none before the kubelet started it."""
-    return PodCost("run time", "seconds", lambda pod: _since_start(pod, rate=1))
+    return PodCost("run time", RUN_TIME_UNIT, lambda pod: _since_start(pod, rate=1))
 
 
 def lost_work(
@@ -68,14 +71,13 @@ def lost_work(
         return Cost(cost.fixed, cost.rate, max(cost.since_seconds, saved_ns // SECOND_NS))
 
     keys = frozenset([checkpoint] if checkpoint else ())
-    unit = "thousandths of a weighted unit times seconds"
-    return PodCost("lost work", unit, of, keys, may_be_unknown=bool(keys))
+    return PodCost("lost work", LOST_WORK_UNIT, of, keys, may_be_unknown=bool(keys))
 
 
 @cache
 def restarts() -> PodCost:
     """Return the restarts of a pod below zero: a pod that restarts often is cheap."""
-    return PodCost("restarts", "restarts below zero", lambda pod: bounded_cost(-pod.restarts))
+    return PodCost("restarts", RESTARTS_UNIT, lambda pod: bounded_cost(-pod.restarts))
 
 
 @cache
