@@ -173,6 +173,7 @@ class _PolicyValidation:
             yield from self._selector_problems((*path, "minAvailable", index), kept)
         for index, limit in enumerate(guards.limits):
             yield from self._limit_problems((*path, "limits", index), limit)
+        yield from _contradictions((*path, "limits"), guards.limits)
         for field, wait in (
             ("preemptionDelay", guards.preemption_delay),
             ("waitForAutoscaler", guards.wait_for_autoscaler),
@@ -228,6 +229,19 @@ def _duration_problems(path: FieldPath, text: str, least_ns: int) -> Iterator[_F
     if found < least_ns:
         expected = "a duration above 0" if least_ns else "a duration"
         yield path, f"{text!r} is no such duration; expected {expected}, such as 90s, 30m"
+
+
+def _contradictions(path: FieldPath, limits: Sequence[WindowLimit]) -> Iterator[_Found]:
+    """Yield the limits of which an earlier one is for the same groups and window."""
+    earlier: set[tuple[str, str, str]] = set()
+    for index, limit in enumerate(limits):
+        for field, amount in (("victims", limit.victims), ("lostWork", limit.lost_work)):
+            window = field, limit.by, limit.per
+            if amount is not UNSET and window in earlier:
+                text = f"contradicts an earlier limit per {limit.per} and {limit.by}"
+                yield (*path, index, field), f"{text}; expected one limit"
+            elif amount is not UNSET:
+                earlier.add(window)
 
 
 def _window_problems(path: FieldPath, text: str, least_ns: int) -> Iterator[_Found]:

@@ -22,10 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from policies.kubernetes.snapshot import Pod, Resources, Snapshot
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.costs.candidate_criteria import GroupTotals, GroupValue
 from policies.preemption.costs.groupings import NAMESPACES
 from policies.preemption.costs.pod_cost import NO_COST, Cost, PodCost, bounded_cost, clamp
+from policies.preemption.filtering.node_resources_fit import amount_of
 
 _THOUSANDTHS = 1000
 
@@ -42,7 +43,7 @@ def requests_of(resource: str) -> RequestCost:
     """Return the cost that is a pod's request of a resource, CPU in milliCPU."""
 
     def of(pod: Pod) -> Cost:
-        return NO_COST if pod.departing else bounded_cost(_amount(pod.requests, resource))
+        return NO_COST if pod.departing else bounded_cost(amount_of(pod.requests, resource))
 
     return RequestCost(f"requests of {resource}", "requests", of, resource=resource)
 
@@ -63,11 +64,3 @@ def lowest_usage_last(_: Pod, snapshot: Snapshot, totals: GroupTotals) -> GroupV
 
     return value
 
-
-def _amount(requests: Resources, resource: str) -> int:
-    standard = {
-        "cpu": requests.milli_cpu,
-        "memory": requests.memory,
-        "ephemeral-storage": requests.ephemeral_storage,
-    }
-    return standard.get(resource, requests.scalars.get(resource, 0))

@@ -201,7 +201,8 @@ guards = st.fixed_dictionaries(
         "preemptionDelay": durations | st.just("0"),
         "waitForAutoscaler": durations | st.just("0"),
         "limits": st.lists(
-            st.one_of(limits({"victims": st.just(5)}), limits({"lostWork": lost_work}))
+            st.one_of(limits({"victims": st.just(5)}), limits({"lostWork": lost_work})),
+            unique_by=lambda limit: limit.get("by", "cluster"),
         ),
     },
 )

@@ -228,6 +228,17 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             ),
         ],
     ),
+    "limits that contradict each other": (
+        RULE
+        + """
+  guards:
+    limits:
+    - {victims: 5, per: 1h, by: namespace}
+    - {victims: 5, per: 1h}
+    - {victims: 9, per: 1h, by: namespace, lostWork: {amount: 1, per: hours}}
+""",
+        ["11: rules[0].guards.limits[2].victims: contradicts an earlier limit per 1h and"],
+    ),
     "a selector of lost work": (
         f"{RULE}\n  guards: {{maxLostWork: {{amount: 1, per: hours, owners: [jobs]}}}}\n",
         ["7: rules[0].guards.maxLostWork.owners[0]: 'jobs'; did you mean Job?"],
