@@ -17,6 +17,7 @@ from policies.preemption.explanation import explain_decision
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import preempt
 from policies.preemption.vectorized import VectorizedEngine
+from policies.testing import check_policy
 from tests.builders import SECOND, node, pod, snapshot
 from tests.commands import ROOT, reprieve_json
 
@@ -46,6 +47,14 @@ async def test_a_recipe_chooses_the_node_that_the_page_names(name: str) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_is_named_as_its_file(name: str) -> None:
     assert find_policy(str(RECIPES[name])).name == name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_obeys_the_laws(name: str) -> None:
+    found = find_policy(str(RECIPES[name]))
+    for policy in (found.default, *(rule.policy for rule in found.rules)):
+        check_policy(policy)
 
 
 def of(team: str, name: str, **fields: Any) -> Pod:
