@@ -31,7 +31,7 @@ def heading(criterion: Criterion[Candidate]) -> str:
     if isinstance(criterion, CountedCriterion):
         return criterion.counted
     _, _, counted = criterion.name.partition(" ")
-    return counted
+    return counted or criterion.name
 
 
 def value_of(criterion: Criterion[Candidate], candidate: Candidate) -> int | None:
