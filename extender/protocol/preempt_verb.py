@@ -41,7 +41,7 @@ kube-scheduler may have assumed. kube-scheduler knows these, so its own candidat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -53,9 +53,9 @@ from policies.kubernetes.criteria import Order
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
+from policies.preemption.filtering.status import Code
 from policies.preemption.policy import (
     DEFAULT_VICTIM_ORDER,
-    Policy,
     SchedulerRules,
     order_victims,
 )
@@ -134,7 +134,7 @@ class PreemptArgs:
         if decision.untried:
             notes.append(f"{decision.untried} nodes were not tried before the deadline")
         units = victim_units(context.snapshot, context.rules.release)
-        decision = _confirmable(decision, units, context.rules.policy, notes)
+        decision = _confirmable(self, context, decision, units, notes)
         refusal = context.rules.policy.refusal(self.pod, context.snapshot)
         if not decision.eligible and (refusal is not None or _is_certain(decision)):
             return _verb_result(decision, None, [*notes, decision.reason])
@@ -217,28 +217,43 @@ def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
     return replace(context, snapshot=snapshot)
 
 
-def _decide_own(args: PreemptArgs, context: CallContext) -> PreemptionDecision:
+def _decide_own(
+    args: PreemptArgs, context: CallContext, among: Collection[str] | None = None
+) -> PreemptionDecision:
+    """Decide on the nodes to try, or on those ``among`` them."""
     pod, snapshot, engine = args.pod, context.snapshot, context.engine
     if context.search is Search.CLUSTER:
-        return engine.preempt(pod, snapshot, has_time_left=context.has_time_left)
+        return engine.preempt(pod, snapshot, among, has_time_left=context.has_time_left)
     nodes = {*args.candidates, *([pod.nominated_node] if pod.nominated_node else ())}
-    return engine.preempt(pod, snapshot, args.candidates.keys(), nodes, context.has_time_left)
+    potential = args.candidates.keys() if among is None else among
+    return engine.preempt(pod, snapshot, potential, nodes, context.has_time_left)
 
 
 def _confirmable(
-    decision: PreemptionDecision, units: VictimUnits, policy: Policy, notes: list[str]
+    args: PreemptArgs,
+    context: CallContext,
+    decision: PreemptionDecision,
+    units: VictimUnits,
+    notes: list[str],
 ) -> PreemptionDecision:
-    """Choose again if the choice cannot be returned; add to ``notes`` why it is left out."""
-    doubt = None if decision.chosen is None else _doubt(decision.chosen, units)
-    if doubt is None:
-        return decision
-    notes.append(f"left out: {doubt}")
-    candidates = decision.candidates.values()
-    sure = [each for each in candidates if _doubt(each, units) is None]
-    order = policy.order_of_candidates(
-        decision.pod, units.snapshot, consequences=decision.consequences
-    )
-    return _with_best(decision, sure, order)
+    """Choose again while the choice cannot be returned; add to ``notes`` why it is left out.
+
+    If the choice among the others may need another search, decide again without what cannot be
+    returned. Raise DeadlineExceededError if there is no time for that.
+    """
+    policy = context.rules.policy
+    while decision.chosen is not None and (doubt := _doubt(decision.chosen, units)) is not None:
+        notes.append(f"left out: {doubt}")
+        candidates = decision.candidates.values()
+        sure = [each for each in candidates if _doubt(each, units) is None]
+        if not policy.compares_while_searching:
+            return _with_best(decision, sure, policy.order_of_candidates(args.pod, units.snapshot))
+        others = [each.node for each in sure]
+        for name, rejection in decision.rejected.items():
+            if rejection.reasons[0].code is Code.POLICY_LIMIT:
+                others.append(name)
+        decision = _decide_own(args, context, others)
+    return decision
 
 
 def _doubt(candidate: Candidate, units: VictimUnits) -> str | None:

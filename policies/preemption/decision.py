@@ -56,8 +56,9 @@ class VictimSearch:
     """How far the cheapest victims by a criterion were searched for.
 
     ``cost`` is that of the chosen victims. No victims on any node that was tried cost less than
-    ``bound``: if both are equal, none are cheaper. ``searched`` counts the nodes that were searched
-    because their bounds did not exclude cheaper victims.
+    ``bound``: if both are equal, none are cheaper. It is lower if the search ended early, or if a
+    filter may refuse a node because a pod has left. ``searched`` counts the nodes that were
+    searched because their bounds did not exclude cheaper victims.
     """
 
     criterion: str
@@ -70,8 +71,7 @@ class VictimSearch:
         by = f"cheaper by {self.criterion}{searched}"
         if self.bound == self.cost:
             return f"no victims are {by}"
-        saving = 100 - 100 * self.bound // self.cost
-        return f"the search ended early: victims may be up to {saving}% {by}"
+        return f"victims may be up to {100 - 100 * self.bound // self.cost}% {by}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,6 +253,15 @@ class Policy:
             )
         )
 
+    @property
+    def compares_while_searching(self) -> bool:
+        """Whether what is found on a node depends on the other candidates.
+
+        The cheapest victims are not searched on all nodes, and consequences are counted for some.
+        """
+        counts = (each for each in self.candidates if isinstance(each, ConsequenceCriterion))
+        return self.cheapest_by is not None or next(counts, None) is not None
+
     def without_consequences(self) -> Policy:
         """Return the policy without criteria over consequences."""
         cheap = (each for each in self.candidates if not isinstance(each, ConsequenceCriterion))

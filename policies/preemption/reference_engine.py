@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption import fit_error
@@ -183,7 +184,7 @@ def post_filter(
         outcome = error or fit_error.not_eligible(reason, first)
         return _ineligible(filtering, reason, f"{failure} {outcome}")
     tried = _potential(snapshot, statuses, potential)
-    candidates, refusals, search = _dry_run(pipeline, units, tried, rules, has_time_left)
+    candidates, refusals, untried, search = _dry_run(pipeline, units, tried, rules, has_time_left)
     consequences = rules.policy.count_consequences(
         pod,
         snapshot,
@@ -213,7 +214,7 @@ def post_filter(
         decided_by=order.deciding_criterion(*ranked[:2]) if len(ranked) > 1 else None,
         message=" ".join(part for part in (failure, outcome) if part),
         not_evaluated=filtering.not_evaluated,
-        untried=len(tried) - len(candidates) - len(refusals),
+        untried=untried,
         search=search,
         consequences=consequences,
     )
@@ -269,13 +270,25 @@ def _potential(
     return [name for name in snapshot.nodes if name in statuses and statuses[name].resolvable]
 
 
+class DryRun(NamedTuple):
+    """The candidates of a dry run, and why other nodes are none; ``untried`` nodes were left out.
+
+    ``search`` is about the cheapest victims.
+    """
+
+    candidates: Mapping[str, Candidate]
+    refusals: Mapping[str, Rejection]
+    untried: int
+    search: VictimSearch | None = None
+
+
 def _dry_run(
     pipeline: Pipeline,
     units: VictimUnits,
     tried: Collection[str],
     rules: SchedulerRules,
     has_time_left: HasTimeLeft,
-) -> tuple[dict[str, Candidate], dict[str, Rejection], VictimSearch | None]:
+) -> DryRun:
     snapshot, policy = units.snapshot, rules.policy
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
     allowances = policy.allowances(pipeline.pod, snapshot)
@@ -292,16 +305,17 @@ def _dry_run(
             candidates[name] = found
         else:
             refusals[name] = found
+    untried = len(tried) - len(candidates) - len(refusals)
     if policy.cheapest_by is None:
-        return candidates, refusals, None
+        return DryRun(candidates, refusals, untried)
     prices = prices_by(policy.cheapest_by, snapshot, partial(count_totals, snapshot))
     search = CheapestVictims(pipeline, units, coverage, rules, allowances, limits, prices)
     limited = (name for name, each in refusals.items() if each.reasons[0].code is Code.POLICY_LIMIT)
     result = search.search({}, None, candidates, limited, has_time_left)
-    untried = len(tried) - len(candidates) - len(refusals)
     candidates |= result.cheaper
     refusals = {name: each for name, each in refusals.items() if name not in candidates}
-    return candidates, refusals, result.summary(policy.cheapest_by.name, untried)
+    summary = result.summary(policy.cheapest_by.name, untried)
+    return DryRun(candidates, refusals, untried + result.left_out, summary)
 
 
 def _rejections_of_others(

@@ -63,4 +63,3 @@ def lowest_usage_last(_: Pod, snapshot: Snapshot, totals: GroupTotals) -> GroupV
         return -clamp(max(usages, default=0))
 
     return value
-

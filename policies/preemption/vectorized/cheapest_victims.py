@@ -20,11 +20,12 @@ from policies.preemption.vectorized.dry_run import DryRunRows
 from policies.preemption.vectorized.framework import Constraint
 from policies.preemption.vectorized.node_resources_fit import ResourcesConstraint
 from policies.preemption.vectorized.victim_keys import criterion_keys, prices
+from policies.preemption.victims.cheapest_victims import KnownVictims
 
 Floats = NDArray[np.float64]
 
 _ROUNDING = 1 - 1e-9
-"""Bounds are sums of quotients of floats: a little less is safe."""
+"""Bounds are sums of quotients of floats, rounded up as costs are whole: a little less is safe."""
 
 
 def rows_to_search(
@@ -32,11 +33,11 @@ def rows_to_search(
     run: DryRunRows,
     criterion: Criterion[Candidate],
     constraints: Sequence[Constraint],
-) -> tuple[Mapping[str, int | None], int | None]:
+) -> tuple[Mapping[str, KnownVictims], int | None]:
     """Return the nodes that may have cheaper victims, and the least cost on any node.
 
-    ``run`` are those of ``every`` candidate that are within the limits. The nodes have the costs of
-    these, and None for the others. Raise TypeError if the criterion has no prices.
+    ``run`` are those of ``every`` candidate that are within the limits. Raise TypeError if the
+    criterion has no prices.
     """
     costs = criterion_keys(every, criterion, np.arange(len(every.candidates)))
     if costs is None or not isinstance(criterion, BoundCriterion):
@@ -49,7 +50,9 @@ def rows_to_search(
         searched &= bounds < least
     names, numbers = every.candidates.columns.names, every.candidates.numbers
     found = {
-        names[int(numbers[place])]: int(costs[place]) if within[place] else None
+        names[int(numbers[place])]: KnownVictims(
+            int(costs[place]) if within[place] else None, float(bounds[place])
+        )
         for place in np.flatnonzero(searched).tolist()
     }
     return found, least
@@ -105,5 +108,5 @@ def _covering_costs(price: Floats, freed: Floats, whole: Floats, missing: Ints) 
     before = freed.cumsum(axis=0) - freed
     parts = np.clip(missing - before, 0, freed)
     rate = np.where(parts > 0, np.take_along_axis(rate, order, axis=0), 0)
-    total: Floats = (parts * rate).sum(axis=0) * _ROUNDING
+    total: Floats = np.ceil((parts * rate).sum(axis=0) * _ROUNDING)
     return total

@@ -202,6 +202,7 @@ class PodEvaluation:
             waiting, least = rows_to_search(every, run, order.criteria[0], self.constraints)
             result = search.search(waiting, least, others, refused, has_time_left)
             summary = result.summary(policy.cheapest_by.name, untried)
+            untried += result.left_out
             run, others = run.without(result.cheaper), {**others, **result.cheaper}
         found = np.zeros(len(rows), np.bool_)
         found[run.candidates.numbers] = True

@@ -8,14 +8,14 @@ what the requests of the preemptor lack has to be freed, and each unit frees a p
 price. The bound is that of the knapsack problem, in which parts of units can be evicted.
 
 The filters refuse no less when a pod is added, so that a unit beside which alone the preemptor does
-not fit is a victim in any case. This holds where no unit has pods on several nodes.
+not fit is a victim in any case. Where that may not hold, the bound of a node stays open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from policies.devices.extended_resources import delegated_resources, is_delegated
@@ -40,8 +40,8 @@ from policies.preemption.victims.victim_selection import (
 )
 
 MOST_STEPS: Final = 20_000
-"""The most steps of a decision, of about 50 µs each: where bounds exclude little, the search ends
-early, with the cheapest victims so far."""
+"""The most steps of a decision, of about 50 µs each, on all nodes together: where bounds exclude
+little, the search ends early, with the cheapest victims so far."""
 
 _POD_SLOTS: Final = ""
 
@@ -197,15 +197,15 @@ class NodeSearch:
     missing: Sequence[int]
     limits: Sequence[Limit]
 
-    def cheapest(self, below: int | None, may_go_on: HasTimeLeft) -> Candidate | None:
+    def cheapest(self, below: int | None, steps: Steps) -> Candidate | None:
         """Return the cheapest victims of a cost ``below`` (None: any), or None if there are none.
 
-        When ``may_go_on`` returns false, these are the cheapest so far. Victims that a limit
-        refuses do not count, nor do more victims than these: no limit allows only the larger set.
+        If the steps end, these are the cheapest so far. Victims that a limit refuses do not count,
+        nor do more victims than these: no limit allows only the larger set.
         """
         best: Branch | None = None
-        waiting = [self._root()]
-        while waiting and may_go_on():
+        waiting = [self._root(steps)]
+        while waiting and steps.take():
             branch = waiting.pop()
             bound = lower_bound(branch.victims, branch.undecided, self.missing)
             if bound is None or not is_below(bound, below) or self._is_refused(branch):
@@ -219,10 +219,12 @@ class NodeSearch:
                 waiting.append(kept)
         return None if best is None else self._candidate(best)
 
-    def _root(self) -> Branch:
+    def _root(self, steps: Steps) -> Branch:
         """Return the branch of all sets: with the units that cannot stay, the dearest first."""
         emptied, victims, undecided = self.emptied.trial, NO_VICTIMS, list[PricedUnit]()
         for each in self.units:
+            if not steps.take():
+                break
             if Branch(emptied, NO_VICTIMS, (each,)).keeping() is None:
                 victims = victims.adding(each)
             else:
@@ -240,18 +242,44 @@ class NodeSearch:
         return self.emptied.candidate(victims, branch.trial)
 
 
+@dataclass(slots=True)
+class Steps:
+    """The steps that are left to a search: up to MOST_STEPS, and no more after its time."""
+
+    has_time_left: HasTimeLeft
+    taken: int = 0
+
+    def take(self) -> bool:
+        """Take a step, and return whether there was one left."""
+        self.taken += 1
+        return self.are_left()
+
+    def are_left(self) -> bool:
+        """Return whether the search may go on."""
+        return self.taken <= MOST_STEPS and self.has_time_left()
+
+
+class KnownVictims(NamedTuple):
+    """What is known of a node: the cost of its victims (None: refused by a limit), and a bound."""
+
+    cost: int | None
+    bound: float = 0
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """The cheaper victims that were found, by node, and how many nodes were searched.
 
-    ``least`` is the least cost on all nodes. ``bound`` is that of the first node that was not
-    searched to the end because the search ended early; None if there is none.
+    ``least`` is the least cost on all nodes. Victims may cost as little as ``bound`` on nodes that
+    were not searched to the end; None if there are none of these. ``left_out`` counts those without
+    any victims so far, if there are none on any node.
     """
 
     cheaper: Mapping[str, Candidate]
     searched: int
     least: int | None
     bound: int | None = None
+    left_out: int = 0
 
     def summary(self, criterion: str, untried: int) -> VictimSearch | None:
         """Return how far victims were searched for; None if there are none."""
@@ -279,7 +307,7 @@ class CheapestVictims:
 
     def search(
         self,
-        costs: Mapping[str, int | None],
+        rows: Mapping[str, KnownVictims],
         least: int | None,
         candidates: Mapping[str, Candidate],
         refused: Iterable[str],
@@ -287,35 +315,59 @@ class CheapestVictims:
     ) -> SearchResult:
         """Search nodes for victims that are cheaper than those that are known.
 
-        The nodes are those with ``costs``, of candidates, and those where a limit has ``refused``
-        the known victims (cost None). ``least`` is the least of all costs but those of
-        ``candidates``, also of nodes that are not to be searched; None if there are none.
+        The nodes are ``rows``, those of ``candidates``, and those where a limit has ``refused`` the
+        known victims. ``least`` is the least cost on rows, also on those that are not to be
+        searched; None if there are none.
 
         The node of the least bound is the first. The search ends when the bound of the next one is
-        not below the least cost, or early: see MOST_STEPS.
+        not below the least cost, or early: see Steps.
         """
-        of_candidates = {node: self.cost_of(each) for node, each in candidates.items()}
-        known = {**costs, **dict.fromkeys(refused), **of_candidates}
-        least = min((least, *of_candidates.values()), key=_none_last)
-        bounds = ((self.bound_on(node), node) for node in known)
-        waiting = sorted(each for each in bounds if is_below(each[0], known[each[1]]))
+        known = {
+            **rows,
+            **dict.fromkeys(refused, KnownVictims(None)),
+            **{node: KnownVictims(self.cost_of(each)) for node, each in candidates.items()},
+        }
+        costs = (least, *(known[node].cost for node in candidates))
+        least = min((each for each in costs if each is not None), default=None)
+        # A bound that was given is not above that of a node, which is computed when it is the next.
+        waiting = [(known[node].bound, False, node) for node in known]
+        heapify(waiting)
         cheaper: dict[str, Candidate] = {}
-        steps = count()
-
-        def may_go_on() -> bool:
-            return next(steps) < MOST_STEPS and has_time_left()
-
-        for searched, (bound, node) in enumerate(waiting):
-            if not is_below(bound, least):
-                return SearchResult(cheaper, searched, least)
-            best = self._search_on(node, least, may_go_on)
+        steps, searched, open_bounds = Steps(has_time_left), 0, list[float]()
+        unfinished = 0
+        while waiting and is_below(waiting[0][0], least) and steps.are_left():
+            bound, is_computed, node = heappop(waiting)
+            if not is_computed:
+                computed = self._bound_on(node)
+                if is_below(computed, known[node].cost):
+                    heappush(waiting, (computed, True, node))
+                continue
+            searched += 1
+            best = self._search_on(node, least, steps)
             if best is not None:
                 cheaper[node], least = best, self.cost_of(best)
-            if not may_go_on():
-                return SearchResult(cheaper, searched + 1, least, bound)
-        return SearchResult(cheaper, len(waiting), least)
+            unfinished = int(not steps.are_left())
+            if unfinished or self._may_miss_victims(node):
+                open_bounds.append(bound)
+        if waiting and is_below(waiting[0][0], least):
+            open_bounds.append(waiting[0][0])
+        left_out = 0 if least is not None else len(waiting) + unfinished
+        bound_of_open = int(min(open_bounds)) if open_bounds else None
+        return SearchResult(cheaper, searched, least, bound_of_open, left_out)
 
-    def bound_on(self, node: str) -> int:
+    def _may_miss_victims(self, node: str) -> bool:
+        """Return whether a filter may refuse a node because a pod has left.
+
+        Topology spread may, if a unit has pods on other nodes; so may the limit of volumes, if a
+        pod shares one with the preemptor.
+        """
+        state, own = self.units.snapshot.nodes[node], self.pipeline.pod.storage
+        mounted = frozenset(own.volumes if own is not None else ())
+        return any(unit.away_from(node) for unit in self.units.of(state.pods)) or any(
+            not mounted.isdisjoint(pod.storage.volumes) for pod in state.pods if pod.storage
+        )
+
+    def _bound_on(self, node: str) -> int:
         """Return a cost that no victims on a node are below."""
         state = self.units.snapshot.nodes[node]
         potential = potential_units(
@@ -325,7 +377,7 @@ class CheapestVictims:
         priced = [self._priced(unit, 0, node, missing) for unit in potential]
         return lower_bound(NO_VICTIMS, priced, list(missing.values())) or 0
 
-    def _search_on(self, node: str, below: int | None, may_go_on: HasTimeLeft) -> Candidate | None:
+    def _search_on(self, node: str, below: int | None, steps: Steps) -> Candidate | None:
         state = self.units.snapshot.nodes[node]
         emptied = empty_node(
             self.pipeline, state, self.units, self.coverage, self.rules.policy, self.allowances
@@ -335,7 +387,7 @@ class CheapestVictims:
         missing = self._shortages(state)
         priced = [self._priced(*each, node, missing) for each in emptied.potential]
         search = NodeSearch(emptied, priced, list(missing.values()), self.limits)
-        return search.cheapest(below, may_go_on)
+        return search.cheapest(below, steps)
 
     def _priced(
         self, unit: VictimUnit, violations: int, node: str, missing: Mapping[str, int]
@@ -369,10 +421,6 @@ class CheapestVictims:
         return {name: amount for name, amount in missing.items() if amount > 0}
 
 
-def is_below(cost: int, other: int | None) -> bool:
+def is_below(cost: float, other: int | None) -> bool:
     """Return whether a cost is below another; None is above any."""
     return other is None or cost < other
-
-
-def _none_last(cost: int | None) -> tuple[bool, int]:
-    return cost is None, cost or 0
