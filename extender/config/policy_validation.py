@@ -221,22 +221,26 @@ class _PolicyValidation:
                 yield (*path, "labels", *inner), each
 
 
-def _duration_problems(path: FieldPath, text: str, least_ns: int) -> Iterator[_Found]:
+def _nanoseconds(text: str) -> int:
+    """Return a duration; -1 for another text."""
     try:
-        found = parse_duration(text)
+        return parse_duration(text)
     except ValueError:
-        found = -1
-    if found < least_ns:
+        return -1
+
+
+def _duration_problems(path: FieldPath, text: str, least_ns: int) -> Iterator[_Found]:
+    if _nanoseconds(text) < least_ns:
         expected = "a duration above 0" if least_ns else "a duration"
         yield path, f"{text!r} is no such duration; expected {expected}, such as 90s, 30m"
 
 
 def _contradictions(path: FieldPath, limits: Sequence[WindowLimit]) -> Iterator[_Found]:
     """Yield the limits of which an earlier one is for the same groups and window."""
-    earlier: set[tuple[str, str, str]] = set()
+    earlier: set[tuple[str, str, int]] = set()
     for index, limit in enumerate(limits):
         for field, amount in (("victims", limit.victims), ("lostWork", limit.lost_work)):
-            window = field, limit.by, limit.per
+            window = field, limit.by, _nanoseconds(limit.per)
             if amount is not UNSET and window in earlier:
                 text = f"contradicts an earlier limit per {limit.per} and {limit.by}"
                 yield (*path, index, field), f"{text}; expected one limit"

@@ -30,7 +30,7 @@ from policies.preemption.costs.candidate_criteria import (
     bound,
     count_totals,
 )
-from policies.preemption.costs.catalog import PRIORITY_SHIFT, PodCostCriterion
+from policies.preemption.costs.catalog import PodCostCriterion
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter
@@ -48,6 +48,7 @@ from policies.preemption.victim_units import VictimUnit
 
 # A pod without a start time counts as started last: it has done the least work.
 _NOT_STARTED = 2**63 - 1
+PRIORITY_SHIFT = 2**31
 
 
 def start_time(pod: Pod) -> int:

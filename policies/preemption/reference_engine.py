@@ -43,7 +43,8 @@ from policies.preemption.guards.candidate_limit import within
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, in_time, no_deadline
 from policies.preemption.victim_units import VictimUnits, victim_units
-from policies.preemption.victims.cheapest_victims import CheapestVictims, prices_by
+from policies.preemption.victims.cheapest_victims import CheapestVictims
+from policies.preemption.victims.cost_bound import prices_by
 from policies.preemption.victims.victim_selection import (
     ineligibility,
     select_victims,

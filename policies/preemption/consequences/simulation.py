@@ -127,12 +127,14 @@ def replacements(victims: Iterable[Pod]) -> Iterator[Pod]:
     """Yield the pods that controllers create for some victims, in the same order.
 
     A pod without a controller does not come back. A replacement has the specification of its
-    victim, volumes and device claims included, and has waited for as long as any guard demands.
+    victim, volumes and device claims included, and has waited for as long as any guard demands. Its
+    UID is another one, so that what was announced for the victim does not count.
     """
     for victim in victims:
         if victim.owner is not None:
             yield replace(
                 victim,
+                uid=f"{victim.uid}-replacement",
                 node_name=None,
                 nominated_node=None,
                 started_ns=None,

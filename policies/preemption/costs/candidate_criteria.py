@@ -135,7 +135,7 @@ def bound(
         case GroupValueCriterion():
             return criterion.bind(preemptor, snapshot, totals)
         case FragmentationCriterion():
-            return criterion.bind(snapshot)
+            return criterion.bind(preemptor, snapshot)
     return criterion
 
 

@@ -34,11 +34,10 @@ DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 MILLI: Final = 1000
 _MOST_QUOTED: Final = 40
 
-PRIORITY_SHIFT: Final = 2**31
-"""What is added to priorities, so that none is below 0."""
 LOST_WORK_UNIT: Final = "thousandths of a weighted unit times seconds"
 RUN_TIME_UNIT: Final = "seconds"
 RESTARTS_UNIT: Final = "restarts below zero"
+HIGHEST_QUOTA_USAGE: Final = "highest quota usage"
 LEAST_LOST_WORK: Final = "least lost work"
 
 ParseTime = Callable[[str], int | None]
@@ -142,7 +141,7 @@ def cost_criteria(lost: PodCost, own: PodCost = FREE) -> Mapping[str, CandidateC
         GroupValueCriterion("fewest victims of other namespaces", NAMESPACES, _others, sum),
         GroupValueCriterion("fewest victims of the same namespace", NAMESPACES, _same, sum),
         GroupValueCriterion(
-            "highest quota usage", NAMESPACES, lowest_usage_last, max, RESOURCE_QUOTA
+            HIGHEST_QUOTA_USAGE, NAMESPACES, lowest_usage_last, max, RESOURCE_QUOTA
         ),
     )
     return {each.name: each for each in criteria}
@@ -183,10 +182,6 @@ def cheapest_criteria(
     negative = ("most restarts", "lowest deletion cost")
     criteria = (
         CostCriterion("fewest victims", PodCost("victims", "victims", lambda _: Cost(1))),
-        CostCriterion(
-            "smallest sum of priorities",
-            PodCost("priority", f"above -{PRIORITY_SHIFT}", _shifted_priority),
-        ),
         *(
             each
             for each in known
@@ -216,10 +211,6 @@ def cost_of_some(
         of=lambda pod: cost.of(pod) if selects(pod) else NO_COST,
         annotations=cost.annotations | annotations,
     )
-
-
-def _shifted_priority(pod: Pod) -> Cost:
-    return Cost(pod.priority + PRIORITY_SHIFT)
 
 
 def _others(preemptor: Pod, *_: object) -> GroupValue:

@@ -9,8 +9,7 @@ needs four:
     b      1             4                  1
     c      0             4                  0, perfectly packed
 
-Node c is preferred. The request of the preemptor is the same on every node, so the key is what is
-free before it is placed.
+Node c is preferred.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from policies.kubernetes.criteria import Criterion
-from policies.kubernetes.snapshot import Snapshot
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import Candidate
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
@@ -28,9 +27,10 @@ LEAST_FRAGMENTATION: Final = "least fragmentation"
 
 @dataclass(frozen=True, slots=True)
 class BoundFragmentation(Criterion[Candidate]):
-    """The criterion for a decision, over ``resource``."""
+    """The criterion for a decision, over ``resource``, of which the preemptor takes ``taken``."""
 
     resource: str
+    taken: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,12 @@ class FragmentationCriterion:
     name: str = LEAST_FRAGMENTATION
     resource: str = NVIDIA_GPU
 
-    def bind(self, snapshot: Snapshot) -> BoundFragmentation:
-        """Return the criterion for a decision; its key is what is free without the victims."""
+    def bind(self, preemptor: Pod, snapshot: Snapshot) -> BoundFragmentation:
+        """Return the criterion for a decision.
+
+        Its key is what remains, 0 also on a node whose pods request more than it has.
+        """
+        taken = preemptor.requests.scalars.get(self.resource, 0)
 
         def key(candidate: Candidate) -> int:
             state = snapshot.nodes[candidate.node]
@@ -52,6 +56,7 @@ class FragmentationCriterion:
             left = [pod for pod in candidate.victims.pods if pod.uid in present]
             requested = state.without_pods(left).requested.scalars
             allocatable = state.node.allocatable.scalars
-            return allocatable.get(self.resource, 0) - requested.get(self.resource, 0)
+            free = allocatable.get(self.resource, 0) - requested.get(self.resource, 0)
+            return max(0, free - taken)
 
-        return BoundFragmentation(self.name, key, self.resource)
+        return BoundFragmentation(self.name, key, self.resource, taken)

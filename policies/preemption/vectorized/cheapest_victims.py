@@ -1,6 +1,6 @@
 """Which rows may have cheaper victims: lower bounds of the cost on all rows at once.
 
-They are those of :func:`policies.preemption.victims.cheapest_victims.lower_bound`, or less, so that
+They are those of :func:`policies.preemption.victims.cost_bound.lower_bound`, or less, so that
 no row is left out that the reference engine searches.
 """
 

@@ -71,7 +71,8 @@ from policies.preemption.vectorized.row_view import RowView, rows_where
 from policies.preemption.vectorized.status import Codes, Rejections, RowStatuses
 from policies.preemption.vectorized.victim_keys import group_totals
 from policies.preemption.victim_units import VictimUnits, victim_units
-from policies.preemption.victims.cheapest_victims import CheapestVictims, prices_by
+from policies.preemption.victims.cheapest_victims import CheapestVictims
+from policies.preemption.victims.cost_bound import prices_by
 from policies.preemption.victims.victim_selection import select_victims, waits_for_devices
 
 _COUNTING = (PodTopologySpread, InterPodAffinity)

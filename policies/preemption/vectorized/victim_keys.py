@@ -20,13 +20,12 @@ from policies.preemption.costs.candidate_criteria import (
     GroupCriterion,
     GroupTotals,
 )
-from policies.preemption.costs.catalog import PRIORITY_SHIFT
 from policies.preemption.costs.fragmentation import BoundFragmentation
 from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.costs.quota_usage import RequestCost
 from policies.preemption.decision import Candidate
-from policies.preemption.policy import CANDIDATE_CRITERIA
+from policies.preemption.policy import CANDIDATE_CRITERIA, PRIORITY_SHIFT
 from policies.preemption.vectorized.dry_run import AllowedVictims, DryRunRows
 
 _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
@@ -44,7 +43,7 @@ def criterion_keys(run: DryRunRows, criterion: Criterion[Candidate], level: Ints
     if isinstance(criterion, BoundGroupValue):
         return _combine_values(run, level, criterion)
     if isinstance(criterion, BoundFragmentation):
-        return _free_amounts(run, level, criterion.resource)
+        return np.maximum(_free_amounts(run, level, criterion.resource) - criterion.taken, 0)
     known = _KEYS.get(criterion.name)
     if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
         return None
@@ -52,7 +51,7 @@ def criterion_keys(run: DryRunRows, criterion: Criterion[Candidate], level: Ints
 
 
 def prices(run: DryRunRows, criterion: BoundCriterion) -> Ints:
-    """Return the price of each pod of the rows; see :func:`cheapest_victims.prices_by`."""
+    """Return the price of each pod of the rows; see :func:`cost_bound.prices_by`."""
     source, view = criterion.source, run.candidates
     columns = view.columns.policy
     if isinstance(source, GroupCriterion):

@@ -3,9 +3,8 @@
 The search begins with the victims that are left on each node after the others were reprieved. It
 replaces them only by cheaper ones. On one node it is a branch and bound over its victim units, the
 dearest first, with the same filters: each unit is kept if the preemptor fits beside it, or else
-evicted, and then the other way round. A lower bound of the cost excludes branches, and whole nodes:
-what the requests of the preemptor lack has to be freed, and each unit frees a part of that for its
-price. The bound is that of the knapsack problem, in which parts of units can be evicted.
+evicted, and then the other way round. A lower bound of the cost (:mod:`cost_bound`) excludes
+branches, and whole nodes.
 
 The filters refuse no less when a pod is added, so that a unit beside which alone the preemptor does
 not fit is a victim in any case. Where that may not hold, the bound of a node stays open.
@@ -13,14 +12,14 @@ not fit is a victim in any case. Where that may not hold, the bound of a node st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from math import floor
 from typing import Final, NamedTuple
 
 from policies.devices.extended_resources import delegated_resources, is_delegated
-from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
-from policies.preemption.costs.candidate_criteria import CostCriterion, GroupCriterion, GroupTotals
+from policies.kubernetes.snapshot import NodeState
 from policies.preemption.decision import Candidate, VictimSearch
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.filtering import NodeResourcesFit, Pipeline
@@ -32,6 +31,13 @@ from policies.preemption.guards.candidate_limit import Limit, within
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft
 from policies.preemption.victim_units import VictimUnit, VictimUnits
+from policies.preemption.victims.cost_bound import (
+    NO_VICTIMS,
+    PricedUnit,
+    PricedVictims,
+    Prices,
+    lower_bound,
+)
 from policies.preemption.victims.victim_selection import (
     EmptiedNode,
     NodeDryRun,
@@ -44,121 +50,6 @@ MOST_STEPS: Final = 20_000
 little, the search ends early, with the cheapest victims so far."""
 
 _POD_SLOTS: Final = ""
-
-
-class GroupPrice(NamedTuple):
-    """The group of a pod, and its price: it counts once, however many of its pods are victims."""
-
-    group: str
-    price: int
-
-
-Prices = Callable[[Pod], GroupPrice]
-"""Return the group of a pod, which may be the pod alone, and what that costs."""
-
-
-def prices_by(
-    criterion: CostCriterion | GroupCriterion, snapshot: Snapshot, totals: GroupTotals
-) -> Prices:
-    """Return the prices whose sum is the key of a criterion; the criterion has none below 0."""
-    now_ns = snapshot.now_ns
-    if isinstance(criterion, GroupCriterion):
-        return lambda pod: GroupPrice(criterion.grouping.key(pod), 1)
-    cost, grouping = criterion.cost, criterion.grouping
-    if grouping is None:
-        return lambda pod: GroupPrice(pod.uid, cost.at(pod, now_ns))
-    total, group_of = totals(cost, grouping), grouping.key
-    return lambda pod: GroupPrice(group_of(pod), total(group_of(pod)))
-
-
-@dataclass(frozen=True, slots=True)
-class PricedUnit:
-    """A victim unit, its PDB violations, the groups of its pods, and what it frees by shortage."""
-
-    unit: VictimUnit
-    violations: int
-    groups: tuple[GroupPrice, ...]
-    frees: tuple[int, ...]
-
-    @property
-    def price(self) -> int:
-        """The price of all groups of the unit."""
-        return sum(each.price for each in self.groups)
-
-
-@dataclass(frozen=True, slots=True)
-class PricedVictims:
-    """Victims, with their groups, and the cost of these."""
-
-    units: tuple[PricedUnit, ...] = ()
-    groups: frozenset[str] = frozenset()
-    cost: int = 0
-
-    def adding(self, priced: PricedUnit) -> PricedVictims:
-        """Return the victims with one more."""
-        new = [each for each in priced.groups if each.group not in self.groups]
-        return PricedVictims(
-            (*self.units, priced),
-            self.groups.union(each.group for each in new),
-            self.cost + sum(each.price for each in new),
-        )
-
-
-NO_VICTIMS: Final = PricedVictims()
-
-
-def lower_bound(
-    victims: PricedVictims, undecided: Sequence[PricedUnit], missing: Sequence[int]
-) -> int | None:
-    """Return a cost that ``victims`` with some of the undecided units are not below.
-
-    Return None if all of them do not free what is ``missing``, by shortage, or are none.
-    """
-    least = NO_VICTIMS.cost
-    if not victims.units:
-        if not undecided:
-            return None
-        least = min(group.price for each in undecided for group in each.groups)
-    for place, amount in enumerate(missing):
-        left = amount - sum(each.frees[place] for each in victims.units)
-        if left > 0:
-            cost = _covering_cost(_offers(victims, undecided, place), left)
-            if cost is None:
-                return None
-            least = max(least, cost)
-    return victims.cost + least
-
-
-def _offers(
-    victims: PricedVictims, undecided: Iterable[PricedUnit], place: int
-) -> Collection[tuple[int, int]]:
-    """Return the price of each group of undecided units, and what all of them free.
-
-    A unit counts for its first group only: with all of its groups it costs no less.
-    """
-    offers: dict[str, tuple[int, int]] = {}
-    for each in undecided:
-        freed = each.frees[place]
-        if freed > 0:
-            group, price = each.groups[0]
-            paid = 0 if group in victims.groups else price
-            offers[group] = (paid, offers.get(group, (0, 0))[1] + freed)
-    return offers.values()
-
-
-def _covering_cost(offers: Collection[tuple[int, int]], amount: int) -> int | None:
-    """Return the least cost of parts of offers that free an amount, rounded up.
-
-    For any price of one unit, the amount at that price is a lower bound, less what the offers that
-    are cheaper save. The bound is highest at the price of the offer that completes the amount.
-    """
-    left = amount
-    for price, freed in sorted(offers, key=lambda each: each[0] / each[1]):
-        left -= freed
-        if left <= 0:
-            saved = sum(max(0, price * most - paid * freed) for paid, most in offers)
-            return -((saved - price * amount) // freed)
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +225,7 @@ class CheapestVictims:
         heapify(waiting)
         cheaper: dict[str, Candidate] = {}
         steps, searched, open_bounds = Steps(has_time_left), 0, list[float]()
-        unfinished = 0
+        unfinished = False
         while waiting and is_below(waiting[0][0], least) and steps.are_left():
             bound, is_computed, node = heappop(waiting)
             if not is_computed:
@@ -346,13 +237,13 @@ class CheapestVictims:
             best = self._search_on(node, least, steps)
             if best is not None:
                 cheaper[node], least = best, self.cost_of(best)
-            unfinished = int(not steps.are_left())
+            unfinished = not steps.are_left()
             if unfinished or self._may_miss_victims(node):
                 open_bounds.append(bound)
         if waiting and is_below(waiting[0][0], least):
             open_bounds.append(waiting[0][0])
         left_out = 0 if least is not None else len(waiting) + unfinished
-        bound_of_open = int(min(open_bounds)) if open_bounds else None
+        bound_of_open = floor(min(open_bounds)) if open_bounds else None
         return SearchResult(cheaper, searched, least, bound_of_open, left_out)
 
     def _may_miss_victims(self, node: str) -> bool:

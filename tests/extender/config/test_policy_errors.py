@@ -224,7 +224,7 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
             "7: rules[0].victims.strategy: Invalid enum value 'cheap'; expected one of cheapest",
             (
                 "7: rules[0].victims.by: unknown criterion 'most restarts'; expected one of fewest "
-                "victims, smallest sum of priorities, lowest cost, least lost work, "
+                "victims, lowest cost, least lost work, "
             ),
         ],
     ),
@@ -235,9 +235,9 @@ ERRORS: dict[str, tuple[str, list[str]]] = {
     limits:
     - {victims: 5, per: 1h, by: namespace}
     - {victims: 5, per: 1h}
-    - {victims: 9, per: 1h, by: namespace, lostWork: {amount: 1, per: hours}}
+    - {victims: 9, per: 60m, by: namespace, lostWork: {amount: 1, per: hours}}
 """,
-        ["11: rules[0].guards.limits[2].victims: contradicts an earlier limit per 1h and"],
+        ["11: rules[0].guards.limits[2].victims: contradicts an earlier limit per 60m and"],
     ),
     "a selector of lost work": (
         f"{RULE}\n  guards: {{maxLostWork: {{amount: 1, per: hours, owners: [jobs]}}}}\n",

@@ -29,7 +29,7 @@ from policies.preemption.policy import KUBE_SCHEDULER, Policy, SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, post_filter, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from policies.preemption.victim_units import VictimUnit, victim_units
-from policies.preemption.victims.cheapest_victims import prices_by
+from policies.preemption.victims.cost_bound import prices_by
 from policies.preemption.victims.victim_selection import empty_node
 from policies.testing.full_clusters import full_clusters
 from policies.testing.strategies import Cluster, clusters, rich_clusters
@@ -84,7 +84,6 @@ def four_pods() -> Snapshot:
     ("by", "victims"),
     [
         ("fewest victims", ["long"]),
-        ("smallest sum of priorities", ["long"]),
         ("least lost work", ["job-1", "job-2"]),
         ("least lost work of gangs", ["job-1", "job-2"]),
         ("least run time", ["job-1", "job-2"]),

@@ -31,11 +31,11 @@ FOUR = pod("new", priority=5, others=gpus(4))
 
 def test_the_node_on_which_the_fewest_units_remain_is_preferred() -> None:
     decision = assert_agreement(FOUR, NODES, RULES)
-    key = FragmentationCriterion().bind(NODES).key
+    key = FragmentationCriterion().bind(FOUR, NODES).key
     assert {name: key(each) for name, each in decision.candidates.items()} == {
-        "a": 8,
-        "b": 5,
-        "c": 4,
+        "a": 4,
+        "b": 1,
+        "c": 0,
     }
     assert decision.chosen is not None
     assert (decision.chosen.node, decision.decided_by) == ("c", "least fragmentation")
