@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from math import floor
 from typing import Final, NamedTuple
@@ -71,12 +72,8 @@ class Branch:
     def keeping(self) -> Branch | None:
         """Return the branch in which that unit stays; None if the preemptor does not fit then."""
         first, *others = self.undecided
-        trial = self.trial
-        for pod in first.unit.pods:
-            trial = trial.adding(pod)
-        if trial.rejection() is not None:
-            return None
-        return Branch(trial, self.victims, tuple(others))
+        trial = self.trial.keeping(first.unit)
+        return None if trial is None else Branch(trial, self.victims, tuple(others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +113,7 @@ class NodeSearch:
         for each in self.units:
             if not steps.take():
                 break
-            if Branch(emptied, NO_VICTIMS, (each,)).keeping() is None:
+            if emptied.keeping(each.unit) is None:
                 victims = victims.adding(each)
             else:
                 undecided.append(each)
@@ -180,7 +177,7 @@ class SearchResult:
         return VictimSearch(criterion, self.least, 0 if untried else bound, self.searched)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheapestVictims:
     """The search for the cheapest victims of one preemptor."""
 
@@ -246,6 +243,13 @@ class CheapestVictims:
         bound_of_open = floor(min(open_bounds)) if open_bounds else None
         return SearchResult(cheaper, searched, least, bound_of_open, left_out)
 
+    @cached_property
+    def _delegated(self) -> frozenset[str]:
+        """The requested resources that devices may back; they are the same for every node."""
+        return frozenset(
+            delegated_resources(self.pipeline.pod, self.units.snapshot, self.rules.release)
+        )
+
     def _may_miss_victims(self, node: str) -> bool:
         """Return whether a filter may refuse a node because a pod has left.
 
@@ -295,17 +299,16 @@ class CheapestVictims:
 
     def _shortages(self, state: NodeState) -> Mapping[str, int]:
         """Return what the preemptor lacks on a node by NodeResourcesFit, by resource."""
-        pod, snapshot = self.pipeline.pod, self.units.snapshot
+        pod = self.pipeline.pod
         fits = (each for each in self.rules.filters if isinstance(each, NodeResourcesFit))
         fit = next(fits, None)
         if fit is None or pod.resize_deferred:
             return {}
         names = self.pipeline.scheduler_names
         beside = [each for each in state.nominated if has_to_fit_beside(each, pod, names)]
-        delegated = delegated_resources(pod, snapshot, self.rules.release)
         missing = {_POD_SLOTS: len(state.pods) + len(beside) + 1 - state.node.allowed_pods}
         for name, amount in fit.counted(pod.requests):
-            if not (name in delegated and is_delegated(name, state.node)):
+            if not (name in self._delegated and is_delegated(name, state.node)):
                 others = sum(amount_of(each.requests, name) for each in beside)
                 taken = amount_of(state.requested, name) + others + amount
                 missing[name] = taken - amount_of(state.node.allocatable, name)

@@ -97,6 +97,13 @@ class NodeDryRun:
         node = self.node.with_pod(pod)
         return replace(self, pipeline=self.pipeline.adding(pod, node), node=node)
 
+    def keeping(self, unit: VictimUnit) -> NodeDryRun | None:
+        """Return the dry run with a unit added back; None if the preemptor does not fit then."""
+        trial = self
+        for pod in unit.pods:
+            trial = trial.adding(pod)
+        return trial if trial.rejection() is None else None
+
     def rejection(self) -> Rejection | None:
         """Return why the preemptor does not fit now, or None if it does."""
         return self.pipeline.refuse(self.node)
@@ -208,11 +215,9 @@ def _reprieve(
     """Return the dry run with the units that are reprieved, and the others with their counts."""
     victims: list[tuple[VictimUnit, int]] = []
     for unit, count in units:
-        with_unit = trial
-        for pod in unit.pods:
-            with_unit = with_unit.adding(pod)
-        if with_unit.rejection() is None:
-            trial = with_unit
-        else:
+        kept = trial.keeping(unit)
+        if kept is None:
             victims.append((unit, count))
+        else:
+            trial = kept
     return trial, victims
