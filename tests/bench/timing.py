@@ -36,9 +36,10 @@ _CALIBRATION_ROUNDS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Median and 99th percentile, in seconds, of so many rounds."""
+    """Median, 95th and 99th percentile, in seconds, of so many rounds."""
 
     p50: float
+    p95: float
     p99: float
     rounds: int
 
@@ -46,8 +47,8 @@ class Latency:
 def latency(seconds: Sequence[float]) -> Latency:
     """Summarize the seconds of rounds."""
     ordered = sorted(seconds)
-    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
-    return Latency(statistics.median(ordered), p99, len(ordered))
+    p95, p99 = (ordered[min(len(ordered) - 1, int(len(ordered) * share))] for share in (0.95, 0.99))
+    return Latency(statistics.median(ordered), p95, p99, len(ordered))
 
 
 def repeated(effort: Effort, once: Callable[[], float]) -> list[float]:

@@ -89,7 +89,12 @@ def _latencies(calls: Sequence[Call]) -> NamedFigures:
         )
         if ours is None or echo is None:
             continue
-        for name, taken, bare in (("p50", ours.p50, echo.p50), ("p99", ours.p99, echo.p99)):
+        both = {
+            "p50": (ours.p50, echo.p50),
+            "p95": (ours.p95, echo.p95),
+            "p99": (ours.p99, echo.p99),
+        }
+        for name, (taken, bare) in both.items():
             shown = f"{taken / bare:.2f}: {milliseconds(taken)} by {milliseconds(bare)}"
             what = f"{kind.name} by the echo: {name} of {ours.rounds:,}"
             yield f"{kind.name}-{name}", untimed(what, shown, taken / bare)
