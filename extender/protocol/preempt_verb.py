@@ -52,7 +52,12 @@ from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
+from policies.preemption.decision import (
+    Candidate,
+    PreemptionDecision,
+    VictimSet,
+    find_runner_up,
+)
 from policies.preemption.filtering.status import Code
 from policies.preemption.policy import (
     DEFAULT_VICTIM_ORDER,
@@ -282,6 +287,7 @@ def _with_best(
         chosen=ranked[0] if ranked else None,
         decided_by=order.deciding_criterion(*ranked[:2]) if len(ranked) > 1 else None,
         search=None,
+        runner_up=find_runner_up(ranked, order),
     )
 
 

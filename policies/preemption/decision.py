@@ -7,9 +7,10 @@ and tools search for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from policies.kubernetes.criteria import Order
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering.status import (
     FEASIBLE,
@@ -52,6 +53,27 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The second best candidate, and how it compares with the chosen one.
+
+    ``values`` has for each criterion its name, the value of the chosen candidate and that of this
+    one; the smaller value is preferred.
+    """
+
+    candidate: Candidate
+    values: tuple[tuple[str, int, int], ...]
+
+
+def find_runner_up(ranked: Sequence[Candidate], order: Order[Candidate]) -> RunnerUp | None:
+    """Return the second of candidates that are ranked by ``order``, or None."""
+    if len(ranked) < 2:
+        return None
+    best, second = ranked[:2]
+    values = ((each.name, each.key(best), each.key(second)) for each in order.criteria)
+    return RunnerUp(second, tuple(values))
+
+
+@dataclass(frozen=True, slots=True)
 class VictimSearch:
     """How far the cheapest victims by a criterion were searched for.
 
@@ -85,7 +107,8 @@ class PreemptionDecision:
     need more than the snapshot shows: with any, the victims may not suffice. ``untried`` counts the
     nodes for which no time was left: with any, there may be better candidates. ``search`` is about
     the cheapest victims, if the policy asks for these. ``consequences`` are what was counted of
-    what would follow, by the criterion's name and the candidate's node.
+    what would follow, by the criterion's name and the candidate's node. ``runner_up`` is the second
+    best candidate.
     """
 
     pod: Pod
@@ -100,6 +123,7 @@ class PreemptionDecision:
     untried: int = 0
     search: VictimSearch | None = None
     consequences: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    runner_up: RunnerUp | None = None
 
     def describe(self) -> Iterator[str]:
         """Yield, line by line, the victims and reprieved pods of each node, and what decided."""

@@ -179,6 +179,15 @@ def _protected_on(
                     yield pod, allowance
 
 
+def violated_budgets_of(
+    candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules
+) -> tuple[str, ...]:
+    """Return the keys of the budgets that the victims of a candidate on ``snapshot`` violate."""
+    snapshot = rules.policy.view_of(snapshot)
+    coverage = BudgetCoverage(snapshot.budgets, rules.release)
+    return _violated_on(candidate, victim_units(snapshot, rules.release), coverage, rules)
+
+
 def _violated_on(
     candidate: Candidate, units: VictimUnits, coverage: BudgetCoverage, rules: SchedulerRules
 ) -> tuple[str, ...]:

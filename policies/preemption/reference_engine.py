@@ -22,7 +22,12 @@ from policies.preemption.consequences.simulation import (
     unchanged,
 )
 from policies.preemption.costs.candidate_criteria import count_totals
-from policies.preemption.decision import Candidate, PreemptionDecision, VictimSearch
+from policies.preemption.decision import (
+    Candidate,
+    PreemptionDecision,
+    VictimSearch,
+    find_runner_up,
+)
 from policies.preemption.departing_pods import (
     affects_other_nodes,
     may_be_simulated,
@@ -218,6 +223,7 @@ def post_filter(
         untried=untried,
         search=search,
         consequences=consequences,
+        runner_up=find_runner_up(ranked, order),
     )
 
 

@@ -20,7 +20,7 @@ from policies.preemption import fit_error, reference_engine
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.consequences.simulation import by_free_cpu
-from policies.preemption.decision import PreemptionDecision
+from policies.preemption.decision import PreemptionDecision, find_runner_up
 from policies.preemption.departing_pods import (
     affects_other_nodes,
     may_be_simulated,
@@ -318,6 +318,7 @@ class VectorizedEngine:
             untried=result.untried,
             search=result.search,
             consequences=result.consequences,
+            runner_up=find_runner_up(best, order),
         )
 
     def _prefix(self, filtered: FilteredRows) -> str:

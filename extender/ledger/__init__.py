@@ -1,0 +1,1 @@
+"""The ledger: every decision and what followed."""

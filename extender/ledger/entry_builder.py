@@ -1,0 +1,160 @@
+"""The entry of an answer: what a decision, its snapshot and its context say, copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from extender.ledger.entry import LedgerCandidate, LedgerEntry, LedgerPod, time_of_id
+from extender.observability.decision_log import ReasonCounts
+from extender.protocol.verb_context import AnswerContext, VerbResult
+from extender.terminal.log_limits import shortened, shortened_list
+from policies.kubernetes.snapshot import Pod, Resources, Snapshot
+from policies.preemption.costs.pod_cost import SECOND_NS
+from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.explanation import violated_budgets_of
+from policies.preemption.filtering.status import FilterDecision
+from policies.preemption.policy import SchedulerRules
+
+_MAX_REASONS: Final = 20
+_MAX_PODS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBuilder:
+    """Builds entries.
+
+    ``team_label`` is the key of the label whose value is the team of a pod, "" for none.
+    ``most_candidates`` are kept of a decision; ``most_candidates`` is at least 2.
+    """
+
+    team_label: str = ""
+    most_candidates: int = 8
+
+    def entry(
+        self,
+        entry_id: int,
+        digest: str,
+        answer: VerbResult,
+        snapshot: Snapshot,
+        rules: SchedulerRules,
+        answered: AnswerContext,
+        reasons: ReasonCounts,
+    ) -> LedgerEntry:
+        """Return the entry of an answer; ``reasons`` are those of the nodes that it rejects."""
+        decision, now_ns = answer.decision, time_of_id(entry_id)
+        rules = rules.for_preemptor(decision.pod)
+        entry = LedgerEntry(
+            entry_id,
+            answered.verb,
+            self._pod(decision.pod, now_ns),
+            rejected={shortened(str(each)): n for each, n in reasons.most_common(_MAX_REASONS)},
+            notes=tuple(shortened_list(answer.notes)),
+            policy=rules.policy.name,
+            release=rules.release.name,
+            request_id=answered.request_id,
+            generation=answered.generation,
+            pods_version=answered.pods_version,
+            digest=digest,
+            took_microseconds=round(answered.seconds * 1e6),
+        )
+        if isinstance(decision, FilterDecision):
+            return msgspec.structs.replace(entry, fits=len(decision.feasible))
+        kept = tuple(
+            islice(self._kept(answer, decision, snapshot, rules, now_ns), self.most_candidates)
+        )
+        compared = () if decision.runner_up is None else decision.runner_up.values
+        return msgspec.structs.replace(
+            entry,
+            node=None if answer.named_candidate is None else answer.named_candidate.node,
+            decided_by=decision.decided_by,
+            kept=kept,
+            criteria=tuple(name for name, _, _ in compared),
+            candidates=len(decision.candidates),
+            untried=decision.untried,
+            protected=answer.guards.protected,
+            refused_attempt=answer.guards.refused_attempt,
+            refused_nodes=answer.guards.refused_nodes,
+            search="" if decision.search is None else str(decision.search),
+            message=shortened(decision.message),
+        )
+
+    def fallback(
+        self, entry_id: int, digest: str, pod: Pod, verb: str, request_id: str, fallback: str
+    ) -> LedgerEntry:
+        """Return the entry of a fallback answer."""
+        found = self._pod(pod, 0)
+        return LedgerEntry(
+            entry_id, verb, found, fallback=fallback, request_id=request_id, digest=digest
+        )
+
+    def _kept(
+        self,
+        answer: VerbResult,
+        decision: PreemptionDecision,
+        snapshot: Snapshot,
+        rules: SchedulerRules,
+        now_ns: int,
+    ) -> Iterator[LedgerCandidate]:
+        """Yield the chosen candidate, the runner-up, and the others."""
+        named, second = answer.named_candidate, decision.runner_up
+        values = () if second is None else second.values
+        seen = set[str]()
+        if named is not None:
+            seen.add(named.node)
+            found = self._candidate(named, snapshot, rules, now_ns)
+            yield msgspec.structs.replace(found, criteria=tuple(each[1] for each in values))
+        if second is not None and second.candidate.node not in seen:
+            seen.add(second.candidate.node)
+            found = self._candidate(second.candidate, snapshot, rules, now_ns)
+            yield msgspec.structs.replace(found, criteria=tuple(each[2] for each in values))
+        for node in islice(decision.candidates, self.most_candidates + len(seen)):
+            if node not in seen:
+                yield self._candidate(decision.candidates[node], snapshot, rules, now_ns)
+
+    def _candidate(
+        self, candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules, now_ns: int
+    ) -> LedgerCandidate:
+        state = snapshot.nodes[candidate.node]
+        pods = islice(candidate.victims.pods, _MAX_PODS)
+        violated: tuple[str, ...] = ()
+        if candidate.victims.violations:
+            violated = violated_budgets_of(candidate, snapshot, rules)
+        return LedgerCandidate(
+            candidate.node,
+            tuple(self._pod(pod, now_ns) for pod in pods),
+            tuple(self._pod(pod, now_ns) for pod in islice(candidate.spared, _MAX_PODS)),
+            candidate.victims.violations,
+            violated,
+            allocatable=_by_name(state.node.allocatable),
+            requested=_by_name(state.requested),
+        )
+
+    def _pod(self, pod: Pod, now_ns: int) -> LedgerPod:
+        ran_ns = 0 if pod.started_ns is None else max(0, now_ns - pod.started_ns)
+        return LedgerPod(
+            pod.namespace,
+            pod.name,
+            pod.uid,
+            pod.priority,
+            pod.priority_class,
+            pod.labels.get(self.team_label, ""),
+            "" if pod.owner is None else f"{pod.owner.kind}/{pod.owner.name}",
+            _by_name(pod.requests),
+            ran_ns // SECOND_NS,
+        )
+
+
+def _by_name(amounts: Resources) -> Mapping[str, int]:
+    """Return the amounts that are not 0 by the name of the resource."""
+    found = {
+        "cpu": amounts.milli_cpu,
+        "memory": amounts.memory,
+        "ephemeral-storage": amounts.ephemeral_storage,
+        **amounts.scalars,
+    }
+    return {name: amount for name, amount in found.items() if amount}

@@ -1,0 +1,20 @@
+"""The location of a ledger: the path of a SQLite file, or the URL of a PostgreSQL database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from extender.ledger.database import Database
+from extender.ledger.sqlite_database import Access, open_sqlite
+
+POSTGRESQL: Final = ("postgresql://", "postgres://")
+
+
+async def open_database(location: str, access: Access) -> Database:
+    """Open the database at a location. Raise LedgerError."""
+    if location.startswith(POSTGRESQL):
+        from extender.ledger.postgresql_database import open_postgresql  # needs the extra "ledger"
+
+        return await open_postgresql(location)
+    return await open_sqlite(Path(location), access)

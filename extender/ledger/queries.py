@@ -1,0 +1,268 @@
+"""Questions to a ledger: entries with their outcomes, by pod, time and name, and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from extender.ledger.database import Database, LedgerError, Row, Value
+from extender.ledger.entry import (
+    LedgerRecord,
+    Outcome,
+    State,
+    UnreadableEntryError,
+    VictimOutcome,
+    decode_body,
+    first_id,
+    format_id,
+    time_of_id,
+)
+from extender.ledger.schema import HOUR_NS, Role, pod_hash, require_ledger
+from extender.ledger.store import STATES
+
+NEWEST_ID: Final = 2**63 - 1
+_OF_NAMESPACE: Final = (
+    "(namespace = $n OR EXISTS (SELECT 1 FROM victim WHERE victim.decision = decision.id"
+    " AND victim.namespace = $n))"
+)
+_OF_CLASS: Final = _OF_NAMESPACE.replace("namespace", "class")
+_COLUMNS: Final = "id, state, node, ended, body"
+
+
+class Grouping(Enum):
+    """By what pods are counted: a column of the totals."""
+
+    NAMESPACE = "namespace"
+    CLASS = "class"
+    TEAM = "team"
+
+
+class Kind(Enum):
+    """Which entries are selected: all, or those that name victims."""
+
+    ALL = "all"
+    PREEMPTIONS = "preemptions"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which entries are selected; times are nanoseconds since the epoch.
+
+    ``namespace`` and ``priority_class`` are those of the preemptor or of a victim, "" for any. Only
+    entries with an ID below ``before`` are selected.
+    """
+
+    since_ns: int = 0
+    until_ns: int | None = None
+    namespace: str = ""
+    priority_class: str = ""
+    kind: Kind = Kind.ALL
+    before: int = NEWEST_ID
+
+
+class Total(NamedTuple):
+    """The pods of a group in an hour since the epoch, with the work that was lost.
+
+    ``cpu`` is in milliCPU by seconds, ``devices`` in units of extended resources by seconds.
+    """
+
+    hour: int
+    role: Role
+    group: str
+    pods: int
+    cpu: int
+    devices: int
+
+
+class Thrash(NamedTuple):
+    """Two owners whose pods preempt each other, and how often each has preempted the other."""
+
+    one: str
+    other: str
+    by_one: int
+    by_other: int
+
+
+class Ledger:
+    """Reads the ledger of a database; every method raises LedgerError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def location(self) -> str:
+        """Where the ledger is."""
+        return self._database.location
+
+    async def require(self) -> None:
+        """Raise LedgerError if there is no ledger of this version."""
+        await require_ledger(self._database)
+
+    async def close(self) -> None:
+        """Close the database."""
+        await self._database.close()
+
+    async def records(self, selection: Selection, limit: int) -> Sequence[LedgerRecord]:
+        """Return at most ``limit`` selected entries, the newest first."""
+        until = selection.until_ns
+        before = selection.before if until is None else min(selection.before, first_id(until))
+        conditions, parameters = ["id >= $1", "id < $2"], [first_id(selection.since_ns), before]
+        for condition, name in (
+            (_OF_NAMESPACE, selection.namespace),
+            (_OF_CLASS, selection.priority_class),
+        ):
+            if name:
+                number = await self._number(name)
+                if number is None:
+                    return ()
+                parameters.append(number)
+                conditions.append(condition.replace("$n", f"${len(parameters)}"))
+        if selection.kind is Kind.PREEMPTIONS:
+            conditions.append("victims > 0")
+        parameters.append(limit)
+        rows = await self._database.fetch(
+            f"SELECT {_COLUMNS} FROM decision WHERE {' AND '.join(conditions)}"  # noqa: S608 - names
+            f" ORDER BY id DESC LIMIT ${len(parameters)}",
+            *parameters,
+        )
+        return await self._records(rows)
+
+    async def record(self, number: int) -> LedgerRecord | None:
+        """Return the entry with an ID, or None."""
+        rows = await self._database.fetch(
+            f"SELECT {_COLUMNS} FROM decision WHERE id = $1",  # noqa: S608 - a constant
+            number,
+        )
+        found = await self._records(rows)
+        return found[0] if found else None
+
+    async def records_of_pod(self, key: str, limit: int) -> Sequence[LedgerRecord]:
+        """Return the newest entries in which a pod is the preemptor or a victim, by its name."""
+        rows = await self._database.fetch(
+            f"SELECT {_COLUMNS} FROM decision WHERE id IN (SELECT id FROM decision WHERE pod = $1"  # noqa: S608 - a constant
+            " UNION SELECT decision FROM victim WHERE pod = $1) ORDER BY id DESC LIMIT $2",
+            pod_hash(key),
+            limit,
+        )
+        return [
+            each
+            for each in await self._records(rows)
+            if key in (each.entry.pod.key, *(victim.key for victim in each.entry.victims))
+        ]
+
+    async def open_records(self, since_ns: int) -> Sequence[LedgerRecord]:
+        """Return the entries since a time whose outcome is still followed, the oldest first."""
+        rows = await self._database.fetch(
+            f"SELECT {_COLUMNS} FROM decision"  # noqa: S608 - a constant
+            " WHERE id >= $1 AND state = 0 AND victims > 0 ORDER BY id",
+            first_id(since_ns),
+        )
+        return await self._records(rows)
+
+    async def totals(
+        self, since_ns: int, until_ns: int, grouping: Grouping, hours: int = 1
+    ) -> Sequence[Total]:
+        """Return the pods of each group by periods of so many hours, the oldest first."""
+        rows = await self._database.fetch(
+            f"SELECT hour / $3 * $3, role, name.text, sum(pods), sum(cpu), sum(devices)"  # noqa: S608 - a name
+            f" FROM total JOIN name ON name.id = total.{grouping.value}"
+            " WHERE hour >= $1 AND hour < $2 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+            since_ns // HOUR_NS,
+            -(-until_ns // HOUR_NS),
+            hours,
+        )
+        return [
+            Total(_int(hour), Role(_int(role)), str(name), _int(pods), _int(cpu), _int(devices))
+            for hour, role, name, pods, cpu, devices in rows
+        ]
+
+    async def budgets(self, since_ns: int, until_ns: int) -> Mapping[str, int]:
+        """Return how many decisions violated each budget, by its key, the most violated first."""
+        rows = await self._database.fetch(
+            "SELECT name.text, sum(decisions) FROM budget JOIN name ON name.id = budget.budget"
+            " WHERE hour >= $1 AND hour < $2 GROUP BY 1 ORDER BY 2 DESC, 1",
+            since_ns // HOUR_NS,
+            -(-until_ns // HOUR_NS),
+        )
+        return {str(name): _int(count) for name, count in rows}
+
+    async def thrash(self, since_ns: int, limit: int) -> Sequence[Thrash]:
+        """Return the pairs of owners that preempted each other since a time, the worst first."""
+        rows = await self._database.fetch(
+            "WITH pair AS (SELECT d.owner AS one, v.owner AS other, count(*) AS times"
+            " FROM decision d JOIN victim v ON v.decision = d.id WHERE d.id >= $1"
+            " AND v.decision >= $1 GROUP BY 1, 2)"
+            " SELECT a.text, b.text, p.times, q.times FROM pair p"
+            " JOIN pair q ON q.one = p.other AND q.other = p.one AND p.one < p.other"
+            " JOIN name a ON a.id = p.one JOIN name b ON b.id = p.other"
+            " ORDER BY p.times + q.times DESC, 1, 2 LIMIT $2",
+            first_id(since_ns),
+            limit,
+        )
+        return [Thrash(str(a), str(b), _int(one), _int(other)) for a, b, one, other in rows]
+
+    async def blob(self, digest: bytes) -> bytes | None:
+        """Return a part of a snapshot by its digest, or None."""
+        rows = await self._database.fetch("SELECT body FROM blob WHERE digest = $1", digest)
+        return rows[0][0] if rows and isinstance(rows[0][0], bytes) else None
+
+    async def _number(self, name: str) -> int | None:
+        rows = await self._database.fetch("SELECT id FROM name WHERE text = $1", name)
+        return _int(rows[0][0]) if rows else None
+
+    async def _records(self, rows: Sequence[Row]) -> Sequence[LedgerRecord]:
+        if not rows:
+            return ()
+        ids = [_int(row[0]) for row in rows]
+        places = ", ".join(f"${place}" for place in range(1, len(ids) + 1))
+        victims: dict[int, list[Row]] = {}
+        for row in await self._database.fetch(
+            "SELECT decision, gone, replacement, name.text, bound FROM victim"  # noqa: S608 - numbers
+            f" LEFT JOIN name ON name.id = victim.node WHERE decision IN ({places})"
+            " ORDER BY decision, place",
+            *ids,
+        ):
+            victims.setdefault(_int(row[0]), []).append(row)
+        numbers = {_int(row[2]) for row in rows if row[2] is not None}
+        names = await self._names(sorted(numbers))
+        return [self._record(row, victims.get(_int(row[0]), ()), names) for row in rows]
+
+    async def _names(self, numbers: Sequence[int]) -> Mapping[int, str]:
+        if not numbers:
+            return {}
+        places = ", ".join(f"${place}" for place in range(1, len(numbers) + 1))
+        query = f"SELECT id, text FROM name WHERE id IN ({places})"  # noqa: S608 - numbers
+        return {_int(row[0]): str(row[1]) for row in await self._database.fetch(query, *numbers)}
+
+    def _record(self, row: Row, victims: Sequence[Row], names: Mapping[int, str]) -> LedgerRecord:
+        number, state, node, ended, body = row
+        try:
+            entry = decode_body(body if isinstance(body, bytes) else b"")
+        except UnreadableEntryError as error:
+            text = f"{self.location}: entry {format_id(_int(number))}: {error}"
+            raise LedgerError(text) from None
+        outcome = Outcome(
+            STATES[_int(state)] if _int(state) < len(STATES) else State.UNKNOWN,
+            "" if node is None else names.get(_int(node), ""),
+            _time(entry.id, ended),
+            tuple(_victims(entry.id, victims)),
+        )
+        return LedgerRecord(entry, outcome)
+
+
+def _victims(number: int, rows: Sequence[Row]) -> Iterator[VictimOutcome]:
+    for _, gone, replacement, node, bound in rows:
+        names = str(replacement or ""), str(node or "")
+        yield VictimOutcome(_time(number, gone), *names, _time(number, bound))
+
+
+def _time(number: int, later: Value) -> int:
+    """Return a time that is kept as microseconds after a decision, or 0 for none."""
+    return 0 if later is None else time_of_id(number) + _int(later) * 1000
+
+
+def _int(value: Value) -> int:
+    """Return a whole number of a row: PostgreSQL has sums as decimals."""
+    return int(value or 0)

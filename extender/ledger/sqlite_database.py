@@ -1,0 +1,132 @@
+"""A ledger in a SQLite file, in WAL mode: one process writes, others read meanwhile.
+
+Calls are made in one thread of their own, so that no disk holds up the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
+from pathlib import Path
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+from extender.ledger.database import Dialect, LedgerError, NoLedgerError, Row, Statement, Value
+
+T = TypeVar("T")
+
+_BUSY_SECONDS: Final = 5.0
+_DIALECT: Final = Dialect("INTEGER PRIMARY KEY", "BLOB", " WITHOUT ROWID")
+
+
+class Access(Enum):
+    """How a file is opened: read only, or also to be written, and made if it does not exist."""
+
+    READ = "ro"
+    WRITE = "rwc"
+
+
+class SqliteDatabase:
+    """A SQLite file that is open."""
+
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, thread: ThreadPoolExecutor
+    ) -> None:
+        self._path = path
+        self._connection = connection
+        self._thread = thread
+
+    @property
+    def location(self) -> str:
+        """The path of the file."""
+        return str(self._path)
+
+    @property
+    def dialect(self) -> Dialect:
+        """That of SQLite."""
+        return _DIALECT
+
+    async def tables(self) -> frozenset[str]:
+        """Return the names of its tables. Raise LedgerError."""
+        rows = await self.fetch("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return frozenset(str(name) for (name,) in rows)
+
+    async def fetch(self, sql: str, *parameters: Value) -> Sequence[Row]:
+        """Return the rows of a query. Raise LedgerError."""
+        query = _numbered(sql)
+        return await self._run(lambda: self._connection.execute(query, parameters).fetchall())
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Execute statements in one transaction. Raise LedgerError."""
+
+        def execute() -> None:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                for statement in statements:
+                    self._connection.executemany(_numbered(statement.sql), statement.rows)
+
+        await self._run(execute)
+
+    async def size(self) -> int:
+        """Return the bytes of the pages in use. Raise LedgerError."""
+
+        def count() -> int:
+            def pragma(name: str) -> int:
+                return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+            return (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")
+
+        return await self._run(count)
+
+    async def close(self) -> None:
+        """Close the file."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+        self._thread.shutdown()
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        except sqlite3.Error as error:
+            raise LedgerError(f"{self._path}: {error}") from None
+
+
+async def open_sqlite(path: Path, access: Access) -> SqliteDatabase:
+    """Open a file. Raise LedgerError, and NoLedgerError if it is to be read and does not exist."""
+    thread = ThreadPoolExecutor(1, "ledger")
+
+    def connect() -> sqlite3.Connection:
+        if access is Access.READ and not path.exists():
+            raise NoLedgerError(f"{path}: no such file")
+        connection = sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?mode={access.value}",
+            _BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
+        )
+        try:
+            if access is Access.WRITE:
+                # An interrupted transaction leaves the file intact; NORMAL may lose the last ones
+                # of a machine that loses its power, not of a process that ends.
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    try:
+        connection = await asyncio.get_running_loop().run_in_executor(thread, connect)
+    except (sqlite3.Error, LedgerError) as error:
+        thread.shutdown()
+        raise error if isinstance(error, LedgerError) else LedgerError(f"{path}: {error}") from None
+    return SqliteDatabase(path, connection, thread)
+
+
+def _numbered(sql: str) -> str:
+    """Return a statement with its parameters as SQLite writes them."""
+    return sql.replace("$", "?")
