@@ -33,7 +33,8 @@ class LedgerPod(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True)
 
     ``owner`` is ``Kind/name`` of its controller, ``team`` the value of the label that the
     configuration names, ``requests`` are by resource: cpu in milliCPU, memory in bytes.
-    ``run_seconds`` is the time since its start.
+    ``run_seconds`` is the time since its start. Of pods that the decision does not evict, only the
+    name, the priority and the requests are kept.
     """
 
     namespace: str
@@ -222,19 +223,20 @@ def parse_id(text: str) -> int | None:
 
 
 def encode_body(entry: LedgerEntry) -> bytes:
-    """Return the compressed body of an entry."""
+    """Return the compressed body of an entry, without its ID."""
     compressor = zlib.compressobj(level=6, wbits=-15, zdict=_DICTIONARY)
-    return compressor.compress(msgspec.json.encode(entry)) + compressor.flush()
+    text = msgspec.json.encode(msgspec.structs.replace(entry, id=0))
+    return compressor.compress(text) + compressor.flush()
 
 
-def decode_body(body: bytes) -> LedgerEntry:
-    """Return the entry of a body. Raise UnreadableEntryError."""
+def decode_body(number: int, body: bytes) -> LedgerEntry:
+    """Return the entry with an ID and a body. Raise UnreadableEntryError."""
     decompressor = zlib.decompressobj(wbits=-15, zdict=_DICTIONARY)
     try:
         text = decompressor.decompress(body, _MAX_BODY)
         if not decompressor.eof:
             raise UnreadableEntryError("the body of an entry is cut short or too long")
-        return _DECODER.decode(text)
+        return msgspec.structs.replace(_DECODER.decode(text), id=number)
     except (zlib.error, msgspec.DecodeError) as error:
         raise UnreadableEntryError(f"the body of an entry is invalid: {error}") from None
 

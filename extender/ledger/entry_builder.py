@@ -106,33 +106,20 @@ class EntryBuilder:
         seen = set[str]()
         if named is not None:
             seen.add(named.node)
-            found = self._candidate(named, snapshot, rules, now_ns)
-            yield msgspec.structs.replace(found, criteria=tuple(each[1] for each in values))
+            yield msgspec.structs.replace(
+                _candidate(named, snapshot, rules),
+                victims=tuple(
+                    self._pod(pod, now_ns) for pod in islice(named.victims.pods, _MAX_PODS)
+                ),
+                criteria=tuple(each[1] for each in values),
+            )
         if second is not None and second.candidate.node not in seen:
             seen.add(second.candidate.node)
-            found = self._candidate(second.candidate, snapshot, rules, now_ns)
+            found = _candidate(second.candidate, snapshot, rules)
             yield msgspec.structs.replace(found, criteria=tuple(each[2] for each in values))
         for node in islice(decision.candidates, self.most_candidates + len(seen)):
             if node not in seen:
-                yield self._candidate(decision.candidates[node], snapshot, rules, now_ns)
-
-    def _candidate(
-        self, candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules, now_ns: int
-    ) -> LedgerCandidate:
-        state = snapshot.nodes[candidate.node]
-        pods = islice(candidate.victims.pods, _MAX_PODS)
-        violated: tuple[str, ...] = ()
-        if candidate.victims.violations:
-            violated = violated_budgets_of(candidate, snapshot, rules)
-        return LedgerCandidate(
-            candidate.node,
-            tuple(self._pod(pod, now_ns) for pod in pods),
-            tuple(self._pod(pod, now_ns) for pod in islice(candidate.spared, _MAX_PODS)),
-            candidate.victims.violations,
-            violated,
-            allocatable=_by_name(state.node.allocatable),
-            requested=_by_name(state.requested),
-        )
+                yield _candidate(decision.candidates[node], snapshot, rules)
 
     def _pod(self, pod: Pod, now_ns: int) -> LedgerPod:
         ran_ns = 0 if pod.started_ns is None else max(0, now_ns - pod.started_ns)
@@ -147,6 +134,27 @@ class EntryBuilder:
             _by_name(pod.requests),
             ran_ns // SECOND_NS,
         )
+
+
+def _candidate(candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules) -> LedgerCandidate:
+    state = snapshot.nodes[candidate.node]
+    violated: tuple[str, ...] = ()
+    if candidate.victims.violations:
+        violated = violated_budgets_of(candidate, snapshot, rules)
+    return LedgerCandidate(
+        candidate.node,
+        tuple(_brief(pod) for pod in islice(candidate.victims.pods, _MAX_PODS)),
+        tuple(_brief(pod) for pod in islice(candidate.spared, _MAX_PODS)),
+        candidate.victims.violations,
+        violated,
+        allocatable=_by_name(state.node.allocatable),
+        requested=_by_name(state.requested),
+    )
+
+
+def _brief(pod: Pod) -> LedgerPod:
+    """Return what is kept of a pod that the decision does not evict."""
+    return LedgerPod(pod.namespace, pod.name, "", pod.priority, requests=_by_name(pod.requests))
 
 
 def _by_name(amounts: Resources) -> Mapping[str, int]:

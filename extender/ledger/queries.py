@@ -239,7 +239,7 @@ class Ledger:
     def _record(self, row: Row, victims: Sequence[Row], names: Mapping[int, str]) -> LedgerRecord:
         number, state, node, ended, body = row
         try:
-            entry = decode_body(body if isinstance(body, bytes) else b"")
+            entry = decode_body(_int(number), body if isinstance(body, bytes) else b"")
         except UnreadableEntryError as error:
             text = f"{self.location}: entry {format_id(_int(number))}: {error}"
             raise LedgerError(text) from None
