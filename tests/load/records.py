@@ -62,11 +62,15 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A decision in the extender's log; ``event`` is the verb."""
+    """A decision in the extender's log; ``event`` is the verb.
+
+    ``generation`` is that of its snapshot.
+    """
 
     event: str
     request_id: str
     pod: str
+    generation: int
     pods_version: str
     node: str | None = None
     victims: tuple[str, ...] = ()
@@ -150,10 +154,15 @@ def read_changes(path: Path) -> list[Change]:
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """Read the decisions, in the order in which they were made, out of the extender's log."""
+    """Read the decisions, in the order in which they were made, out of the extender's log.
+
+    A line is written after its answer is sent. So the answer to a client that reads slowly may be
+    logged after a later one.
+    """
     decoder = msgspec.json.Decoder(Decision)
     with path.open("rb") as file:
-        return [decoder.decode(line) for line in file if _event(line) in _VERBS]
+        found = [decoder.decode(line) for line in file if _event(line) in _VERBS]
+    return sorted(found, key=lambda each: each.generation)
 
 
 def _event(line: bytes) -> str:

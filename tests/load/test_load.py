@@ -264,14 +264,15 @@ def test_calls_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_calls(path) == HEALTHY.calls
 
 
-def test_decisions_are_read_from_a_log_with_other_events(tmp_path: Path) -> None:
+def test_decisions_are_read_in_the_order_of_their_snapshots(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(
         '{"event":"informer_listed","items":5}\n'
-        '{"event":"preempt","request_id":"a-1","pod":"default/p","pods_version":"7",'
-        '"node":"n","victims":["default/v"],"spared":0,"notes":[]}\n'
+        '{"event":"filter","request_id":"a-3","pod":"default/f","pods_version":"8","fits":2,'
+        '"generation":6}\n'
         '{"event":"refused","verb":"filter","status":503,"request_id":"a-2"}\n'
-        '{"event":"filter","request_id":"a-3","pod":"default/f","pods_version":"8","fits":2}\n'
+        '{"event":"preempt","request_id":"a-1","pod":"default/p","pods_version":"7",'
+        '"generation":5,"node":"n","victims":["default/v"],"spared":0,"notes":[]}\n'
     )
     first, second = read_decisions(path)
     assert (first.request_id, first.node, first.victims) == ("a-1", "n", ("default/v",))
