@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
+import msgspec
 import typer
 
 from extender.cli.config_validation import (
@@ -18,7 +19,7 @@ from extender.cli.config_validation import (
     log_gate_warnings,
     log_interval_warnings,
 )
-from extender.config.component_config import Config
+from extender.config.component_config import Config, LedgerConfig
 from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.connection import connect
@@ -80,6 +81,16 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
         ] = None,
         upstream: UpstreamOption = None,
         feature_gates: FeatureGatesOption = None,
+        ledger: Annotated[
+            str | None,
+            typer.Option(
+                "--ledger", metavar="PATH|DSN", help="Keep decisions in a file or in PostgreSQL."
+            ),
+        ] = None,
+        ledger_snapshots: Annotated[  # noqa: FBT002 - a flag of the command line
+            bool,
+            typer.Option("--ledger-snapshots", help="Keep the input of each decision, too."),
+        ] = False,
     ) -> None:
         """Answer kube-scheduler's filter and preempt calls."""
         flags = {
@@ -92,6 +103,7 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
         }
         overrides = {name: value for name, value in flags.items() if value is not None}
         settings = load_serving_config(config, overrides, SystemClock())
+        settings = with_ledger(settings, ledger, ledger_snapshots=ledger_snapshots)
         log_to_stderr(settings.log.level, settings.log.format)
         log_gate_warnings(settings)
         log_interval_warnings(settings)
@@ -105,6 +117,20 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
         asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
 
     return serve
+
+
+def with_ledger(settings: Config, location: str | None, *, ledger_snapshots: bool) -> Config:
+    """Return the configuration with the ledger of the command line. Raise ConfigError."""
+    ledger = settings.ledger
+    if location is not None:
+        if not location:
+            raise ConfigError("--ledger: expected a path, or postgresql://…")
+        ledger = msgspec.structs.replace(ledger or LedgerConfig(location), location=location)
+    if ledger_snapshots:
+        if ledger is None:
+            raise ConfigError("--ledger-snapshots: expected --ledger as well")
+        ledger = msgspec.structs.replace(ledger, snapshots=True)
+    return msgspec.structs.replace(settings, ledger=ledger)
 
 
 async def _serve(

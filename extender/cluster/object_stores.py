@@ -8,7 +8,7 @@ is a pod that occupies a node, it is kept and marks the node.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import structlog
 
@@ -87,11 +87,24 @@ class ObjectStore(Generic[T]):
         self._notify(item)
 
 
+class PodObserver(Protocol):
+    """Is told of each change to a pod."""
+
+    def observe(self, old: Pod | None, pod: Pod) -> None:
+        """Observe a pod; ``old`` is the same pod as it was before, if it was known."""
+        ...
+
+    def observe_deletion(self, pod: Pod) -> None:
+        """Observe that a pod was deleted."""
+        ...
+
+
 class PodStore:
     """Pods by key, and by the node that they are on, are nominated to, or occupy undecoded.
 
     ``pending`` are those without a node, by UID. ``members`` are the bound pods of PodGroups,
     ``unplaced_members`` the keys of pods of PodGroups that may be on a node, decoded or not.
+    ``observer`` observes the changes.
     """
 
     def __init__(
@@ -113,6 +126,7 @@ class PodStore:
         self.pending: dict[str, Pod] = {}
         self.members = GroupIndex[Pod]()
         self.unplaced_members = GroupIndex[str]()
+        self.observer: PodObserver | None = None
 
     def repelling(self) -> tuple[Pod, ...]:
         """Return the bound pods with required anti-affinity; the same tuple if none has changed."""
@@ -160,8 +174,11 @@ class PodStore:
     def _replace(self, item: Pod | Unreadable) -> None:
         old = self._remove_from_node(item.key)
         if isinstance(old, Pod) and old.uid != item.uid:
-            self._mark_nodes(self._assumed.observe_deletion(old))  # another pod has taken the name
+            self._observe_deletion(old)  # another pod has taken the name
+            old = None
         self.by_key[item.key] = item
+        if isinstance(item, Pod) and self.observer is not None:
+            self.observer.observe(old if isinstance(old, Pod) else None, item)
         if isinstance(item, Unreadable):
             self._warn(item)
             self._add_undecoded(item)
@@ -173,7 +190,12 @@ class PodStore:
         removed = self._remove_from_node(key)
         self.by_key.pop(key, None)
         if isinstance(removed, Pod):
-            self._mark_nodes(self._assumed.observe_deletion(removed))
+            self._observe_deletion(removed)
+
+    def _observe_deletion(self, pod: Pod) -> None:
+        self._mark_nodes(self._assumed.observe_deletion(pod))
+        if self.observer is not None:
+            self.observer.observe_deletion(pod)
 
     def _add_to_node(self, pod: Pod) -> None:
         if pod.finished:

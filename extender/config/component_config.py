@@ -45,6 +45,13 @@ Every field is optional and has this default::
     log:                      # on stderr
       level: info             # the least severe lines that are written
       format: json            # text: for people, with colours on a terminal
+    ledger:                   # by default none: decisions are kept as decisionsKept states
+      location: ""            # a SQLite file by its path from this one, or postgresql://…
+      snapshots: false        # keep the input of each decision, for counterfactuals
+      verbs: [preempt]        # the calls whose answers are kept
+      teamLabel: ""           # the label of pods that names their team; by default none
+      keepDays: 30            # older decisions are deleted
+      maxMiB: 1024            # the oldest decisions are deleted if the ledger is larger
     tracing:                  # by default none; needs the extra "otel"
       endpoint: ""            # an OTLP/HTTP collector: http://127.0.0.1:4318/v1/traces
       serviceName: reprieve   # the name of this service in traces
@@ -70,6 +77,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -88,6 +96,13 @@ from policies.preemption.policy import POLICIES
 MAX_SECONDS = 1e9  # seconds; rejects .inf
 _PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_SECONDS)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_SECONDS)]
+
+
+class LedgerVerb(Enum):
+    """A verb whose answers are kept."""
+
+    FILTER = "filter"
+    PREEMPT = "preempt"
 
 
 class _ConfigSection(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -164,6 +179,17 @@ class TracingConfig(_ConfigSection, frozen=True):
     timeout_seconds: _PositiveSeconds = 5.0
 
 
+class LedgerConfig(_ConfigSection, frozen=True):
+    """Where decisions are kept, which, and for how long."""
+
+    location: Annotated[str, msgspec.Meta(min_length=1)]
+    snapshots: bool = False
+    verbs: tuple[LedgerVerb, ...] = (LedgerVerb.PREEMPT,)
+    team_label: str = ""
+    keep_days: Annotated[float, msgspec.Meta(gt=0, le=36_500)] = 30.0
+    max_mib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(default=1024, name="maxMiB")
+
+
 class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
     """The configuration file; sizes in MiB, times in seconds."""
 
@@ -194,6 +220,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     decisions_kept: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
     events: bool = False
     log: LogConfig = LogConfig()
+    ledger: LedgerConfig | None = None
     tracing: TracingConfig | None = None
 
 
@@ -236,11 +263,20 @@ def read_config(path: Path) -> PartialConfig:
         config = msgspec.structs.replace(config, policy=str(path.parent / config.policy))
     if config.tls is not None:
         config = msgspec.structs.replace(config, tls=_tls_beside(config.tls, path.parent))
+    if config.ledger is not None and not is_postgresql(config.ledger.location):
+        location = str(path.parent / config.ledger.location)
+        ledger = msgspec.structs.replace(config.ledger, location=location)
+        config = msgspec.structs.replace(config, ledger=ledger)
 
     def locate(text: str) -> str:
         return f"{file.locate(parse_path(text.partition(': ')[0]))}: {text}"
 
     return PartialConfig(config, file.errors(), file.result.invalid_fields, locate)
+
+
+def is_postgresql(location: str) -> bool:
+    """Return whether a location of a ledger is a PostgreSQL database, and no file."""
+    return location.startswith(("postgresql://", "postgres://"))
 
 
 def _tls_beside(tls: TlsConfig, directory: Path) -> TlsConfig:

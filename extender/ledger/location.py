@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
+from extender.config.component_config import is_postgresql
 from extender.ledger.database import Database
 from extender.ledger.sqlite_database import Access, open_sqlite
-
-POSTGRESQL: Final = ("postgresql://", "postgres://")
 
 
 async def open_database(location: str, access: Access) -> Database:
     """Open the database at a location. Raise LedgerError."""
-    if location.startswith(POSTGRESQL):
+    if is_postgresql(location):
         from extender.ledger.postgresql_database import open_postgresql  # needs the extra "ledger"
 
         return await open_postgresql(location)

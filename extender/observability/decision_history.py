@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from extender.kube.decoders.object_meta import format_time
 from extender.observability.decision_log import ReasonCounts
 from extender.protocol.verb_context import AnswerContext, VerbResult
 from extender.terminal.log_limits import shortened, shortened_list
@@ -109,7 +110,7 @@ def decision_record(
     """Return the record of a decision; ``reasons`` are those of the nodes it rejects."""
     decision, chosen = answer.decision, answer.named_candidate
     common = DecisionRecord(
-        context.at,
+        format_time(context.at_ns),
         context.request_id,
         context.verb,
         pod_reference(decision.pod),

@@ -73,11 +73,11 @@ class VerbResult:
 class AnswerContext:
     """The circumstances of an answer: time, request, and snapshot.
 
-    ``pods_version`` is the resource version of the newest known change to a pod; ``seconds`` is the
-    duration of the decision.
+    ``at_ns`` is in nanoseconds since the epoch. ``pods_version`` is the resource version of the
+    newest known change to a pod; ``seconds`` is the duration of the decision.
     """
 
-    at: str
+    at_ns: int
     request_id: str
     verb: str
     generation: int

@@ -21,6 +21,7 @@ from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.transport import Transport
+from extender.ledger.writer import LedgerWriter
 from extender.observability.decision_history import DecisionHistory
 from extender.observability.decision_log import DecisionLog
 from extender.observability.metrics import Metrics
@@ -31,9 +32,10 @@ from extender.secure_serving.listener import ClientCertAuthorizer, serve_app
 from extender.server.call_queue import CallQueue
 from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
+from extender.server.ledger_use import build_recorder
 from extender.server.policy_reloader import PolicyReloader, PolicyUse
 from extender.server.service import Service
-from extender.server.serving_metrics import register_serving_metrics
+from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
 from policies.engine_selection import build_engine
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import assumed_gates, release
@@ -127,12 +129,21 @@ async def run_server(
         preemption_events=(
             PreemptionEventRecorder(events.recorder(COMPONENT)) if config.events else None
         ),
+        ledger=(
+            None
+            if config.ledger is None
+            else build_recorder(config.ledger, cluster.pods, clock, rng)
+        ),
     )
+    ledger = None if service.ledger is None else service.ledger.writer
     connections = ConnectionRegistry(config.limits, clock)
     reloader = None if config.tls is None else CertificateReloader(config.tls, clock)
     register_serving_metrics(service.metrics.registry, connections, reloader)
     if reloader is not None:
         service.readiness.warnings.append(lambda: describe_certificate(reloader))
+    if ledger is not None:
+        register_ledger_metrics(service.metrics.registry, ledger)
+        service.readiness.warnings.append(ledger.warning)
     service.readiness.warnings += [policy.warning, lambda: describe_assumed_gates(service)]
     authorizer = None
     if config.tls is not None and config.tls.client_ca:
@@ -158,6 +169,8 @@ async def run_server(
         work += [_log_assumed_gates(service), policy.run(policy_use.use)]
         if reloader is not None:
             work.append(reloader.run())
+        if ledger is not None:
+            work.append(_write_ledger(ledger, service))
         tasks = [group.create_task(each) for each in work]
         try:
             yield ServerProcess(listener.url, service, connections)
@@ -167,6 +180,8 @@ async def run_server(
             await clock.sleep(config.shutdown_delay_seconds)
             await listener.finish()
             await events.flush()
+            if ledger is not None:
+                await ledger.close()
             for task in tasks:
                 task.cancel()
 
@@ -188,6 +203,12 @@ def describe_assumed_gates(service: Service) -> str:
         f"taken as on, because the API server serves their objects: {', '.join(found)}; "
         "set featureGates to those of kube-scheduler"
     )
+
+
+async def _write_ledger(ledger: LedgerWriter, service: Service) -> None:
+    """Write to the ledger from the time on at which the pods are known."""
+    await service.informers["pods"].wait_settled()
+    await ledger.run()
 
 
 async def _log_assumed_gates(service: Service) -> None:

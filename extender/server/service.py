@@ -13,6 +13,7 @@ from extender.cluster.readiness import InformerState, Readiness
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.clock import Clock
+from extender.ledger.decision_recorder import DecisionRecorder
 from extender.observability.decision_history import (
     DecisionHistory,
     DecisionRecord,
@@ -92,6 +93,7 @@ class Service:
     call_queue: CallQueue = field(default_factory=CallQueue)
     decision_history: DecisionHistory = field(default_factory=DecisionHistory)
     preemption_events: PreemptionEventRecorder | None = None
+    ledger: DecisionRecorder | None = None
     tracer: Tracer | None = None
     readiness: Readiness = field(init=False)
     unreadable_costs: UnreadableCosts = field(init=False)
@@ -176,13 +178,14 @@ class Service:
         yield from self._pause_after(verb_call)
         body = answer.encode()
         ended = trace.step_ends[TraceStep.ENCODING] = clock.monotonic()
+        at_ns = clock.now_ns()
 
         def record() -> None:
             request_id, verb, took = verb_call.request_id, verb_call.verb, ended - started
             answered = AnswerContext(
-                self._now(), request_id, verb, context.snapshot.generation, pods_version, took
+                at_ns, request_id, verb, context.snapshot.generation, pods_version, took
             )
-            self._record(answer, context, answered)
+            self._record(answer, context, answered, verb_call.body)
             self.metrics.queue_seconds.labels(verb_call.verb).observe(started - verb_call.arrived)
             if ended > deadline:
                 self.metrics.overdue.labels(verb_call.verb).inc()
@@ -269,7 +272,9 @@ class Service:
             gauges.cache_ages.labels(kind).set(age)
         return gauges.exposition()
 
-    def _record(self, answer: VerbResult, context: CallContext, answered: AnswerContext) -> None:
+    def _record(
+        self, answer: VerbResult, context: CallContext, answered: AnswerContext, body: bytes
+    ) -> None:
         verb, decision = answered.verb, answer.decision
         reasons = count_reasons(decision.rejected)
         if isinstance(decision, PreemptionDecision):
@@ -281,6 +286,8 @@ class Service:
         self.decision_history.add(decision_record(answer, answered, reasons))
         if self.preemption_events is not None:
             self.preemption_events.record(answer)
+        if self.ledger is not None:
+            self.ledger.record(answer, context.snapshot, context.rules, answered, reasons, body)
 
     def _fall_back(
         self, reason: FallbackReason, verb_call: VerbCall, detail: str
@@ -298,18 +305,18 @@ class Service:
         else:
             body = call.refuse_all(f"the extender cannot decide now ({reason.value}: {detail})")
         degraded = f"{reason.value}: {detail}; {fallback.value}"
+        at_ns, request_id = self.clock.now_ns(), verb_call.request_id
 
         def record() -> None:
             self.decision_log.log_fallback(verb, call.pod, degraded)
-            pod = pod_reference(call.pod)
-            self.decision_history.add(
-                DecisionRecord(self._now(), verb_call.request_id, verb, pod, degraded=degraded)
-            )
+            pod, at = pod_reference(call.pod), format_time(at_ns)
+            self.decision_history.add(DecisionRecord(at, request_id, verb, pod, degraded=degraded))
+            if self.ledger is not None:
+                self.ledger.record_fallback(
+                    call.pod, verb, request_id, at_ns, degraded, verb_call.body
+                )
 
         return VerbReply(body, record)
-
-    def _now(self) -> str:
-        return format_time(self.clock.now_ns())
 
     def _assume_preemption(self, pod: Pod, answer: VerbResult) -> None:
         if answer.named_candidate is None or not answer.named_candidate.victims.pods:

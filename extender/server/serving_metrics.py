@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from extender.ledger.writer import WriteCounts
 from extender.secure_serving.connection_limits import ConnectionRegistry
 
 
@@ -39,6 +40,20 @@ class CertificateState(Protocol):
         ...
 
 
+class LedgerState(Protocol):
+    """How many decisions the ledger was given, and what became of them."""
+
+    @property
+    def counts(self) -> WriteCounts:
+        """The decisions that were written or dropped, and the batches that failed."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """The number of decisions that are not written yet."""
+        ...
+
+
 def register_serving_metrics(
     registry: CollectorRegistry, connections: ConnectionRegistry, state: CertificateState | None
 ) -> None:
@@ -49,6 +64,11 @@ def register_serving_metrics(
     registry.register(_ConnectionMetrics(connections))
     if state is not None:
         registry.register(_CertificateMetrics(state))
+
+
+def register_ledger_metrics(registry: CollectorRegistry, ledger: LedgerState) -> None:
+    """Register the metrics of a ledger."""
+    registry.register(_LedgerMetrics(ledger))
 
 
 @dataclass(frozen=True)
@@ -105,3 +125,19 @@ class _CertificateMetrics(Collector):
             "Certificates that could not be loaded",
             value=self.state.failures,
         )
+
+
+@dataclass(frozen=True)
+class _LedgerMetrics(Collector):
+    ledger: LedgerState
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self.ledger.counts
+        for name, meaning, value in (
+            ("entries", "Decisions written to the ledger", counts.written),
+            ("dropped", "Decisions that were not written to the ledger", counts.dropped),
+            ("failures", "Batches of decisions that could not be written", counts.failures),
+        ):
+            yield CounterMetricFamily(f"reprieve_ledger_{name}", meaning, value=value)
+        waiting = "Decisions that are to be written to the ledger"
+        yield GaugeMetricFamily("reprieve_ledger_waiting", waiting, value=self.ledger.waiting)

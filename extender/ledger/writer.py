@@ -1,0 +1,158 @@
+"""Writes decisions to a ledger in batches, off the path of the answers.
+
+An answer only adds an entry to a list in memory. A task writes what was added, several times a
+second, in one transaction. If that fails, the entries wait, up to a limit; what exceeds it is
+dropped and counted. So a full disk or a server that is away delays no answer, and fails none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from extender.kube.rest.clock import Clock
+from extender.ledger.database import Database, LedgerError
+from extender.ledger.entry import LedgerEntry, Outcome
+from extender.ledger.outcomes import FOLLOWED_NS, OutcomeTracker
+from extender.ledger.queries import Ledger
+from extender.ledger.store import LedgerBatch, LedgerStore, Limits
+from policies.kubernetes.snapshot import Pod
+
+FLUSH_SECONDS: Final = 0.25
+"""Between two batches; together with the time that one takes it stays below a second."""
+
+_MOST_WAITING: Final = 10_000
+_MOST_AT_ONCE: Final = 2_000
+_RETRY_SECONDS: Final = (1.0, 2.0, 5.0, 10.0)
+_MOST_PRUNED: Final = 4_000
+
+
+@dataclass(slots=True)
+class WriteCounts:
+    """How many entries were written and dropped, and how many batches failed, since the start."""
+
+    written: int = 0
+    dropped: int = 0
+    failures: int = 0
+
+
+class LedgerWriter:
+    """Writes to the ledger that ``open_database`` opens, and keeps it within ``limits``.
+
+    ``pods`` returns those that exist, by UID.
+    """
+
+    def __init__(
+        self,
+        open_database: Callable[[], Awaitable[Database]],
+        tracker: OutcomeTracker,
+        limits: Limits,
+        clock: Clock,
+        pods: Callable[[], Mapping[str, Pod]],
+    ) -> None:
+        self.counts = WriteCounts()
+        self._open_database = open_database
+        self._tracker = tracker
+        self._limits = limits
+        self._clock = clock
+        self._pods = pods
+        self._flushing = asyncio.Lock()
+        self._closed = False
+        self._database: Database | None = None
+        self._store: LedgerStore | None = None
+        self._entries: list[LedgerEntry] = []
+        self._outcomes: dict[int, Outcome] = {}
+        self._error = ""
+        self._log = structlog.get_logger()
+
+    def add(self, entry: LedgerEntry) -> None:
+        """Write an entry with the next batch, and follow what becomes of its pods."""
+        if len(self._entries) >= _MOST_WAITING:
+            self.counts.dropped += 1
+            return
+        self._entries.append(entry)
+        self._tracker.follow(entry)
+
+    @property
+    def waiting(self) -> int:
+        """The number of entries that are not written yet."""
+        return len(self._entries)
+
+    def warning(self) -> str:
+        """Return why entries wait, "" if none have to."""
+        if not self._error:
+            return ""
+        dropped = f", {self.counts.dropped} were dropped" if self.counts.dropped else ""
+        return f"ledger: {self._error}; {self.waiting} entries wait{dropped}"
+
+    async def run(self) -> None:
+        """Write batches until the task is cancelled; begin when the pods are known."""
+        failures = 0
+        while True:
+            await self._clock.sleep(FLUSH_SECONDS)
+            failures = 0 if await self.flush() else failures + 1
+            if failures:
+                delays = len(_RETRY_SECONDS)
+                await self._clock.sleep(_RETRY_SECONDS[min(failures, delays) - 1])
+
+    async def flush(self) -> bool:
+        """Write what waits; return whether all of it could be written."""
+        async with self._flushing:
+            try:
+                while not self._closed:
+                    store = await self._opened()
+                    self._outcomes |= self._tracker.changes()
+                    if not self._entries and not self._outcomes:
+                        break
+                    await self._write_some(store)
+            except LedgerError as error:
+                self._fail(str(error))
+                return False
+            self._succeed()
+            return True
+
+    async def close(self) -> None:
+        """Write what waits, once, and close the database."""
+        await self.flush()
+        self._closed = True
+        async with self._flushing:
+            if self._database is not None:
+                await self._database.close()
+
+    async def _write_some(self, store: LedgerStore) -> None:
+        entries, outcomes = self._entries[:_MOST_AT_ONCE], self._outcomes
+        await store.write(LedgerBatch(entries, outcomes))
+        self.counts.written += len(entries)
+        del self._entries[: len(entries)]
+        self._outcomes = {}
+        await store.prune(self._clock.now_ns(), self._limits, _MOST_PRUNED)
+
+    async def _opened(self) -> LedgerStore:
+        if self._store is None:
+            database = await self._open_database()
+            store = LedgerStore(database)
+            try:
+                await store.prepare()
+                since = self._clock.now_ns() - FOLLOWED_NS
+                records = await Ledger(database).open_records(since)
+            except LedgerError:
+                await database.close()
+                raise
+            self._tracker.resume(records, self._pods())
+            self._database, self._store = database, store
+        return self._store
+
+    def _fail(self, error: str) -> None:
+        self.counts.failures += 1
+        if error != self._error:
+            self._log.error("ledger_not_written", problem=error)
+        self._error = error
+
+    def _succeed(self) -> None:
+        if self._error:
+            self._log.info("ledger_written_again", dropped=self.counts.dropped)
+        self._error = ""

@@ -1,0 +1,46 @@
+"""The ledger of a serving process, as the configuration asks for it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from extender.cluster.object_stores import PodStore
+from extender.config.component_config import LedgerConfig
+from extender.kube.rest.clock import Clock
+from extender.ledger.decision_recorder import DecisionRecorder
+from extender.ledger.entry import WRITER_BITS
+from extender.ledger.entry_builder import EntryBuilder
+from extender.ledger.location import open_database
+from extender.ledger.outcomes import OutcomeTracker
+from extender.ledger.sqlite_database import Access
+from extender.ledger.store import Limits
+from extender.ledger.writer import LedgerWriter
+from policies.kubernetes.snapshot import Pod
+
+_DAY_NS: Final = 24 * 3600 * 10**9
+
+
+def build_recorder(
+    config: LedgerConfig, pods: PodStore, clock: Clock, rng: random.Random
+) -> DecisionRecorder:
+    """Return what records decisions, and follows what becomes of the pods of ``pods``."""
+    tracker = OutcomeTracker(clock.now_ns)
+    pods.observer = tracker
+    writer = LedgerWriter(
+        partial(open_database, config.location, Access.WRITE),
+        tracker,
+        Limits(int(config.keep_days * _DAY_NS), config.max_mib * 2**20),
+        clock,
+        partial(_pods_by_uid, pods),
+    )
+    verbs = [verb.value for verb in config.verbs]
+    return DecisionRecorder(
+        writer, EntryBuilder(config.team_label), verbs, rng.getrandbits(WRITER_BITS)
+    )
+
+
+def _pods_by_uid(pods: PodStore) -> Mapping[str, Pod]:
+    return {pod.uid: pod for pod in pods.by_key.values() if isinstance(pod, Pod)}
