@@ -28,6 +28,8 @@ _OF_NAMESPACE: Final = (
     " AND victim.namespace = $n))"
 )
 _OF_CLASS: Final = _OF_NAMESPACE.replace("namespace", "class")
+_ROWS_AT_ONCE: Final = 1000
+"""A statement of PostgreSQL has at most 32,767 parameters."""
 _COLUMNS: Final = "id, state, node, ended, body"
 
 
@@ -129,6 +131,16 @@ class Ledger:
         )
         return await self._records(rows)
 
+    async def records_after(self, number: int, until_ns: int, limit: int) -> Sequence[LedgerRecord]:
+        """Return the first entries, at most ``limit``, with a greater ID and before a time."""
+        rows = await self._database.fetch(
+            f"SELECT {_COLUMNS} FROM decision WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3",  # noqa: S608 - a constant
+            number,
+            first_id(until_ns),
+            limit,
+        )
+        return await self._records(rows)
+
     async def record(self, number: int) -> LedgerRecord | None:
         """Return the entry with an ID, or None."""
         rows = await self._database.fetch(
@@ -213,8 +225,12 @@ class Ledger:
         return _int(rows[0][0]) if rows else None
 
     async def _records(self, rows: Sequence[Row]) -> Sequence[LedgerRecord]:
-        if not rows:
-            return ()
+        found: list[LedgerRecord] = []
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            found += await self._some_records(rows[begin : begin + _ROWS_AT_ONCE])
+        return found
+
+    async def _some_records(self, rows: Sequence[Row]) -> Sequence[LedgerRecord]:
         ids = [_int(row[0]) for row in rows]
         places = ", ".join(f"${place}" for place in range(1, len(ids) + 1))
         victims: dict[int, list[Row]] = {}

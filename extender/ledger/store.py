@@ -95,12 +95,17 @@ class LedgerStore:
         await ensure_ledger(self._database)
 
     async def write(self, batch: LedgerBatch) -> None:
-        """Write a batch, all of it or nothing. Raise LedgerError."""
+        """Write a batch, all of it or nothing. Raise LedgerError.
+
+        A batch may be written again after an error: entries that the ledger has are not written
+        and not counted twice.
+        """
+        entries = await self._unwritten(batch.entries)
         await self._number(
-            {name for entry in batch.entries for name in _names(entry)}
+            {name for entry in entries for name in _names(entry)}
             | {name for each in batch.outcomes.values() for name in _nodes(each)}
         )
-        statements = [*self._insertions(batch.entries), *self._updates(batch.outcomes)]
+        statements = [*self._insertions(entries), *self._updates(batch.outcomes)]
         blobs = [(blob.digest, batch.hour, blob.body) for blob in batch.blobs]
         statements.append(Statement(_INSERT_BLOB, blobs))
         await self._database.write([each for each in statements if each.rows])
@@ -111,7 +116,7 @@ class LedgerStore:
         The totals by the hour are kept for as long as entries may be, whatever the size.
         """
         some = await self._database.fetch(
-            "SELECT count(*) FROM (SELECT 1 FROM decision LIMIT $1) AS some", 2 * most
+            "SELECT count(*) FROM (SELECT 1 FROM decision LIMIT $1) AS counted", 2 * most
         )
         rows = await self._database.fetch(
             "SELECT id FROM decision ORDER BY id LIMIT 1 OFFSET $1", (_number_in(some) or 0) // 2
@@ -134,6 +139,20 @@ class LedgerStore:
             Statement("DELETE FROM budget WHERE hour < $1", [(hour,)]),
         ]
         await self._database.write(statements)
+
+    async def _unwritten(self, entries: Sequence[LedgerEntry]) -> Sequence[LedgerEntry]:
+        """Return the entries that the ledger does not have.
+
+        The primary key is the guard: if one of them is committed after this query, by a connection
+        that was lost, the transaction that writes it again fails as a whole.
+        """
+        if not entries:
+            return ()
+        numbers = [entry.id for entry in entries]
+        query = "SELECT id FROM decision WHERE id >= $1 AND id <= $2"
+        rows = await self._database.fetch(query, min(numbers), max(numbers))
+        written = {number for (number,) in rows}
+        return [entry for entry in entries if entry.id not in written]
 
     async def _number(self, names: Collection[str]) -> None:
         """Make sure that the numbers of some names are known."""
