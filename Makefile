@@ -16,7 +16,7 @@ LOCKED := $(INSTALL) --require-hashes --requirement requirements
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e operators operators-long image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e postgresql operators operators-long image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -49,6 +49,9 @@ faults: $(CLIENTS)  ## run the fault tests; SEEDS=1000 ten times as often
 # These tests wait for a third of the time, so three of them run on two cores.
 e2e: $(CLIENTS) conformance operators  ## run real clients, their own tests, and real controllers against fakeapi
 	$(BIN)/pytest -n $$(($$(nproc) * 3 / 2)) --timeout 300 -m 'not slow' tests/e2e tests/conformance
+
+postgresql: $(CLIENTS)  ## run the tests of ledgers in PostgreSQL, on a server of Debian's package; a part of e2e
+	$(BIN)/pytest --timeout 300 tests/e2e/postgresql
 
 operators: $(INSTALLED)  ## build the operators in Java, Rust and JavaScript that are run against fakeapi, once
 	$(BIN)/python -m tests.e2e.operators.build
