@@ -70,3 +70,10 @@ class Database(Protocol):
     async def close(self) -> None:
         """Close it."""
         ...
+
+
+def whole_number(value: Value) -> int:
+    """Return a number of a row; the sum of no rows is none. Raise LedgerError for another type."""
+    if value is None or isinstance(value, int):
+        return value or 0
+    raise LedgerError(f"the ledger has {value!r} where a number belongs")

@@ -10,6 +10,7 @@ takes about 400. A dictionary is never changed: a new one would be a new format 
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from enum import Enum
@@ -24,6 +25,7 @@ FORMAT: Final = 1
 
 MICROSECOND_NS: Final = 1000
 WRITER_BITS: Final = 10
+_ID: Final = re.compile(r"[0-7][0-9a-f]{15}")
 _MAX_BODY: Final = 16 * 2**20
 """Bytes of a body; a longer one is no body of a ledger."""
 
@@ -215,11 +217,7 @@ def format_id(number: int) -> str:
 
 def parse_id(text: str) -> int | None:
     """Return the ID that a text writes, or None."""
-    try:
-        found = int(text, 16)
-    except ValueError:
-        return None
-    return found if format_id(found) == text else None
+    return int.from_bytes(bytes.fromhex(text)) if _ID.fullmatch(text) else None
 
 
 def encode_body(entry: LedgerEntry) -> bytes:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from extender.ledger.database import Dialect, LedgerError, Row, Statement, Value
+from extender.ledger.database import Dialect, LedgerError, Row, Statement, Value, whole_number
 
 _CONNECT_SECONDS: Final = 5.0
 _STATEMENT_SECONDS: Final = 30.0
@@ -86,7 +86,7 @@ class PostgresqlDatabase:
     async def size(self) -> int:
         """Return about how many bytes hold rows. Raise LedgerError."""
         rows = await self.fetch(f"SELECT ceil({_SIZE})")
-        return int(rows[0][0] or 0)
+        return whole_number(rows[0][0])
 
     async def close(self) -> None:
         """Close the connections; those in use are closed after a while."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from extender.ledger.database import Database, LedgerError, Row, Value
+from extender.ledger.database import Database, LedgerError, Row, Value, whole_number
 from extender.ledger.entry import (
     LedgerRecord,
     Outcome,
@@ -186,7 +186,14 @@ class Ledger:
             hours,
         )
         return [
-            Total(_int(hour), Role(_int(role)), str(name), _int(pods), _int(cpu), _int(devices))
+            Total(
+                whole_number(hour),
+                Role(whole_number(role)),
+                str(name),
+                whole_number(pods),
+                whole_number(cpu),
+                whole_number(devices),
+            )
             for hour, role, name, pods, cpu, devices in rows
         ]
 
@@ -198,7 +205,7 @@ class Ledger:
             since_ns // HOUR_NS,
             -(-until_ns // HOUR_NS),
         )
-        return {str(name): _int(count) for name, count in rows}
+        return {str(name): whole_number(count) for name, count in rows}
 
     async def thrash(self, since_ns: int, limit: int) -> Sequence[Thrash]:
         """Return the pairs of owners that preempted each other since a time, the worst first."""
@@ -213,7 +220,10 @@ class Ledger:
             first_id(since_ns),
             limit,
         )
-        return [Thrash(str(a), str(b), _int(one), _int(other)) for a, b, one, other in rows]
+        return [
+            Thrash(str(a), str(b), whole_number(one), whole_number(other))
+            for a, b, one, other in rows
+        ]
 
     async def blob(self, digest: bytes) -> bytes | None:
         """Return a part of a snapshot by its digest, or None."""
@@ -222,7 +232,7 @@ class Ledger:
 
     async def _number(self, name: str) -> int | None:
         rows = await self._database.fetch("SELECT id FROM name WHERE text = $1", name)
-        return _int(rows[0][0]) if rows else None
+        return whole_number(rows[0][0]) if rows else None
 
     async def _records(self, rows: Sequence[Row]) -> Sequence[LedgerRecord]:
         found: list[LedgerRecord] = []
@@ -231,7 +241,7 @@ class Ledger:
         return found
 
     async def _some_records(self, rows: Sequence[Row]) -> Sequence[LedgerRecord]:
-        ids = [_int(row[0]) for row in rows]
+        ids = [whole_number(row[0]) for row in rows]
         places = ", ".join(f"${place}" for place in range(1, len(ids) + 1))
         victims: dict[int, list[Row]] = {}
         for row in await self._database.fetch(
@@ -240,28 +250,30 @@ class Ledger:
             " ORDER BY decision, place",
             *ids,
         ):
-            victims.setdefault(_int(row[0]), []).append(row)
-        numbers = {_int(row[2]) for row in rows if row[2] is not None}
+            victims.setdefault(whole_number(row[0]), []).append(row)
+        numbers = {whole_number(row[2]) for row in rows if row[2] is not None}
         names = await self._names(sorted(numbers))
-        return [self._record(row, victims.get(_int(row[0]), ()), names) for row in rows]
+        return [self._record(row, victims.get(whole_number(row[0]), ()), names) for row in rows]
 
     async def _names(self, numbers: Sequence[int]) -> Mapping[int, str]:
         if not numbers:
             return {}
         places = ", ".join(f"${place}" for place in range(1, len(numbers) + 1))
         query = f"SELECT id, text FROM name WHERE id IN ({places})"  # noqa: S608 - numbers
-        return {_int(row[0]): str(row[1]) for row in await self._database.fetch(query, *numbers)}
+        return {
+            whole_number(row[0]): str(row[1]) for row in await self._database.fetch(query, *numbers)
+        }
 
     def _record(self, row: Row, victims: Sequence[Row], names: Mapping[int, str]) -> LedgerRecord:
         number, state, node, ended, body = row
         try:
-            entry = decode_body(_int(number), body if isinstance(body, bytes) else b"")
+            entry = decode_body(whole_number(number), body if isinstance(body, bytes) else b"")
         except UnreadableEntryError as error:
-            text = f"{self.location}: entry {format_id(_int(number))}: {error}"
+            text = f"{self.location}: entry {format_id(whole_number(number))}: {error}"
             raise LedgerError(text) from None
         outcome = Outcome(
-            STATES[_int(state)] if _int(state) < len(STATES) else State.UNKNOWN,
-            "" if node is None else names.get(_int(node), ""),
+            STATES[whole_number(state)] if whole_number(state) < len(STATES) else State.UNKNOWN,
+            "" if node is None else names.get(whole_number(node), ""),
             _time(entry.id, ended),
             tuple(_victims(entry.id, victims)),
         )
@@ -276,9 +288,4 @@ def _victims(number: int, rows: Sequence[Row]) -> Iterator[VictimOutcome]:
 
 def _time(number: int, later: Value) -> int:
     """Return a time that is kept as microseconds after a decision, or 0 for none."""
-    return 0 if later is None else time_of_id(number) + _int(later) * 1000
-
-
-def _int(value: Value) -> int:
-    """Return a whole number of a row: PostgreSQL has sums as decimals."""
-    return int(value or 0)
+    return 0 if later is None else time_of_id(number) + whole_number(later) * 1000

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from extender.ledger.database import Dialect, LedgerError, NoLedgerError, Row, Statement, Value
+from extender.ledger.database import (
+    Dialect,
+    LedgerError,
+    NoLedgerError,
+    Row,
+    Statement,
+    Value,
+    whole_number,
+)
 
 T = TypeVar("T")
 
@@ -75,7 +83,7 @@ class SqliteDatabase:
 
         def count() -> int:
             def pragma(name: str) -> int:
-                return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+                return whole_number(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
 
             return (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from extender.ledger.database import Database, Row, Statement
+from extender.ledger.database import Database, Row, Statement, whole_number
 from extender.ledger.entry import (
     LedgerEntry,
     LedgerPod,
@@ -170,7 +170,7 @@ class LedgerStore:
             places = ", ".join(f"${place}" for place in range(1, len(some) + 1))
             query = f"SELECT text, id FROM name WHERE text IN ({places})"  # noqa: S608 - numbers
             rows = await self._database.fetch(query, *some)
-            self._numbers.update((str(text), int(number or 0)) for text, number in rows)
+            self._numbers.update((str(text), whole_number(number)) for text, number in rows)
         while len(self._numbers) > max(_MAX_NAMES, len(names)):
             self._numbers.popitem(last=False)
 

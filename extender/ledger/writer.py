@@ -28,7 +28,8 @@ FLUSH_SECONDS: Final = 0.25
 _MOST_WAITING: Final = 10_000
 _MOST_AT_ONCE: Final = 2_000
 _RETRY_SECONDS: Final = (1.0, 2.0, 5.0, 10.0)
-_MOST_PRUNED: Final = 4_000
+_PRUNE_SECONDS: Final = 10.0
+_LEAST_PRUNED: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -62,6 +63,8 @@ class LedgerWriter:
         self._pods = pods
         self._flushing = asyncio.Lock()
         self._closed = False
+        self._unpruned = 0
+        self._prune_at = 0.0
         self._database: Database | None = None
         self._store: LedgerStore | None = None
         self._entries: list[LedgerEntry] = []
@@ -129,7 +132,13 @@ class LedgerWriter:
         self.counts.written += len(entries)
         del self._entries[: len(entries)]
         self._outcomes = {}
-        await store.prune(self._clock.now_ns(), self._limits, _MOST_PRUNED)
+        self._unpruned += len(entries)
+        now = self._clock.monotonic()
+        if now >= self._prune_at:
+            # Twice as many as were written, so that a ledger that is too large becomes smaller.
+            most = max(_LEAST_PRUNED, 2 * self._unpruned)
+            await store.prune(self._clock.now_ns(), self._limits, most)
+            self._unpruned, self._prune_at = 0, now + _PRUNE_SECONDS
 
     async def _opened(self) -> LedgerStore:
         if self._store is None:
