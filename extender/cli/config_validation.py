@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 import typer
 
+from extender.config.access_token import VARIABLE, read_token
 from extender.config.component_config import (
     Config,
     PartialConfig,
@@ -126,6 +127,7 @@ def validate_config(config: Config, now: float, locate: Callable[[str], str]) ->
     yield from map(locate, _validate_path_prefixes(config.path_prefixes))
     yield from _validate_certificates(config, now, locate)
     yield from map(locate, _validate_tracing(config.tracing))
+    yield from map(locate, _validate_page(config))
 
 
 def _validate_host(host: str) -> Iterator[str]:
@@ -163,6 +165,25 @@ def _validate_path_prefixes(prefixes: Iterable[str]) -> Iterator[str]:
         elif path in served:
             yield f"{place}: {prefix!r} is served already; expected each only once"
         served.add(path)
+
+
+def _validate_page(config: Config) -> Iterator[str]:
+    page = config.page
+    if page is None:
+        return
+    if config.ledger is None:
+        yield "page: shows the ledger; expected ledger as well"
+    yield from (f"page.{problem}" for problem in _validate_host(page.host))
+    if config.tls is None and not config.allow_plain_http and not is_loopback(page.host):
+        yield (
+            f"page.host: {page.host} is no loopback address, and there is no tls; expected tls, a "
+            "loopback address, or allowPlainHTTP: true"
+        )
+    try:
+        if not read_token(page.token_file):
+            yield f"page: needs a token; expected page.tokenFile, or ${VARIABLE}"
+    except ConfigError as error:
+        yield from (f"page.tokenFile: {problem}" for problem in error.errors)
 
 
 def _validate_tracing(tracing: TracingConfig | None) -> Iterator[str]:

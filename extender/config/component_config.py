@@ -52,6 +52,12 @@ Every field is optional and has this default::
       teamLabel: ""           # the label of pods that names their team; by default none
       keepDays: 30            # older decisions are deleted
       maxMiB: 1024            # the oldest decisions are deleted if the ledger is larger
+    page:                     # by default none: the pages of the ledger
+      host: 127.0.0.1         # the address to listen on
+      port: 8889              # 0 is any free port
+      tokenFile: ""           # the token of readers, by its path from this one; by default the
+                              # environment variable REPRIEVE_TOKEN
+      hosts: []               # names by which browsers reach it, besides those of this machine
     tracing:                  # by default none; needs the extra "otel"
       endpoint: ""            # an OTLP/HTTP collector: http://127.0.0.1:4318/v1/traces
       serviceName: reprieve   # the name of this service in traces
@@ -190,6 +196,15 @@ class LedgerConfig(_ConfigSection, frozen=True):
     max_mib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(default=1024, name="maxMiB")
 
 
+class PageConfig(_ConfigSection, frozen=True):
+    """Where the pages of the ledger are served; ``token_file`` "" is the environment variable."""
+
+    host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8889
+    token_file: str = ""
+    hosts: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] = ()
+
+
 class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
     """The configuration file; sizes in MiB, times in seconds."""
 
@@ -221,6 +236,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     events: bool = False
     log: LogConfig = LogConfig()
     ledger: LedgerConfig | None = None
+    page: PageConfig | None = None
     tracing: TracingConfig | None = None
 
 
@@ -267,6 +283,10 @@ def read_config(path: Path) -> PartialConfig:
         location = str(path.parent / config.ledger.location)
         ledger = msgspec.structs.replace(config.ledger, location=location)
         config = msgspec.structs.replace(config, ledger=ledger)
+    if config.page is not None and config.page.token_file:
+        token_file = str(path.parent / config.page.token_file)
+        page = msgspec.structs.replace(config.page, token_file=token_file)
+        config = msgspec.structs.replace(config, page=page)
 
     def locate(text: str) -> str:
         return f"{file.locate(parse_path(text.partition(': ')[0]))}: {text}"
