@@ -29,11 +29,11 @@ class EntryBuilder:
     """Builds entries.
 
     ``team_label`` is the key of the label whose value is the team of a pod, "" for none.
-    ``most_candidates`` are kept of a decision; ``most_candidates`` is at least 2.
+    ``most_candidates`` are kept of a decision, at least 2.
     """
 
     team_label: str = ""
-    most_candidates: int = 8
+    most_candidates: int = 4
 
     def entry(
         self,
@@ -119,7 +119,7 @@ class EntryBuilder:
             yield msgspec.structs.replace(found, criteria=tuple(each[2] for each in values))
         for node in islice(decision.candidates, self.most_candidates + len(seen)):
             if node not in seen:
-                yield _candidate(decision.candidates[node], snapshot, rules)
+                yield _other(decision.candidates[node])
 
     def _pod(self, pod: Pod, now_ns: int) -> LedgerPod:
         ran_ns = 0 if pod.started_ns is None else max(0, now_ns - pod.started_ns)
@@ -149,6 +149,16 @@ def _candidate(candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules) 
         violated,
         allocatable=_by_name(state.node.allocatable),
         requested=_by_name(state.requested),
+    )
+
+
+def _other(candidate: Candidate) -> LedgerCandidate:
+    """Return what is kept of a candidate that is neither the chosen one nor the runner-up."""
+    victims = islice(candidate.victims.pods, _MAX_PODS)
+    return LedgerCandidate(
+        candidate.node,
+        tuple(LedgerPod(pod.namespace, pod.name, "", pod.priority) for pod in victims),
+        num_pdb_violations=candidate.victims.violations,
     )
 
 
