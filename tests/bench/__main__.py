@@ -20,7 +20,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import budgets, controllers, extender, fakeapi, report, scheduling, webhooks
+from tests.bench import (
+    budgets,
+    controllers,
+    extender,
+    fakeapi,
+    ledger,
+    report,
+    scheduling,
+    webhooks,
+)
 from tests.bench.budgets import Figure
 from tests.bench.document import NoResultsError, write_document
 from tests.bench.report import Measured
@@ -35,11 +44,13 @@ def main() -> None:
         _document()
         return
     effort = QUICK if asked.quick else FULL
+    decisions = ledger.QUICK if asked.quick else ledger.FULL
     extent = scheduling.QUICK if asked.quick else scheduling.FULL
     beside = _beside(asked.beside, asked.token) if asked.only in (None, "fakeapi") else {}
     parts = [
         Part("fakeapi", fakeapi.measure, beside, asked.quick),
         Part("extender", lambda: extender.measure(effort), {}, asked.quick),
+        Part("ledger", lambda: ledger.measure(decisions), {}, asked.quick),
         Part("controllers", lambda: controllers.measure(effort.contests), {}, asked.quick),
         Part("webhooks", lambda: webhooks.measure(effort.contests), {}, asked.quick),
         Part("scheduling", lambda: scheduling.measure(extent), {}, asked.quick),
@@ -83,7 +94,7 @@ def _say(line: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parts = ("controllers", "extender", "fakeapi", "scheduling", "webhooks")
+    parts = ("controllers", "extender", "fakeapi", "ledger", "scheduling", "webhooks")
     parser.add_argument("--only", choices=parts, help="measure only this")
     parser.add_argument("--check", action="store_true", help="fail if a budget is broken")
     parser.add_argument("--quick", action="store_true", help="smaller, and less often")

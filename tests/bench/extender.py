@@ -100,7 +100,7 @@ async def _preempt(
     figures: dict[str, Figure] = {}
     snapshot = snapshot_of(cluster(NODES))
     for count in _OFFERED:
-        body = _preempt_body(snapshot, count)
+        body = preempt_body(snapshot, count)
         beside = await beside_echo(extender, "preempt", body, bare, effort)
         what = f"HTTP preempt, search cluster, {NODES:,} nodes, {count} offered"
         name = f"preempt-offered-{count}"
@@ -121,7 +121,7 @@ def _compared(name: str, what: str, beside: Beside) -> NamedFigures:
         yield f"{name}{suffix}", Figure(title, shown, seconds)
 
 
-def _preempt_body(snapshot: Snapshot, count: int) -> bytes:
+def preempt_body(snapshot: Snapshot, count: int) -> bytes:
     """Build the call that offers ``count`` nodes with the victims that kube-scheduler finds."""
     names = list(snapshot.nodes)[:count]
     offered = offers(pending("plain", NODES), snapshot, names)

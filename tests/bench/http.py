@@ -25,7 +25,12 @@ async def beside_echo(
     extender: Server, verb: str, body: bytes, echo: Server, effort: Effort
 ) -> Beside:
     """Send ``body`` to both in turns, after a warm-up."""
-    urls = (f"{extender.url}/{verb}", echo.url)
+    return await in_turns(f"{extender.url}/{verb}", echo.url, body, effort)
+
+
+async def in_turns(url: str, echo: str, body: bytes, effort: Effort) -> Beside:
+    """Send ``body`` to two URLs in turns, after a warm-up."""
+    urls = (url, echo)
     times: tuple[list[float], list[float]] = ([], [])
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
         for _ in range(WARM_UP):
