@@ -195,6 +195,17 @@ class StoreCases:
         await store.prune(minutes(6), limits, most)
         assert await ledger.records(ALL, 9) == plain(*reversed(entries[6 - kept :]))
 
+    async def test_measures_the_size_again_after_more_writes(
+        self, store: LedgerStore, ledger: Ledger
+    ) -> None:
+        await store.write(LedgerBatch([ledger_entry(minutes(n), WEB, ETL) for n in range(4)]))
+        await store.prune(minutes(9), UNLIMITED, 2)
+        await store.prune(minutes(9), Limits(10 * DAY_NS, 1), 2)
+        assert len(await ledger.records(ALL, 9)) == 4
+        await store.write(LedgerBatch([ledger_entry(minutes(4), WEB, ETL)]))
+        await store.prune(minutes(9), Limits(10 * DAY_NS, 1), 2)
+        assert len(await ledger.records(ALL, 9)) == 3
+
     async def test_size_follows_the_rows(self, store: LedgerStore, database: Database) -> None:
         entries = [ledger_entry(minutes(number), WEB, ETL, LINT) for number in range(2000)]
         await store.write(LedgerBatch(entries))
