@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from policies.kubernetes.devices import (
@@ -39,7 +39,8 @@ class ClaimVolume(NamedTuple):
     ephemeral: bool = False
 
 
-class Disk(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Disk:
     """A volume of an in-tree plugin: ``plugin`` is its name, such as ``kubernetes.io/gce-pd``.
 
     ``identity`` identifies the volume within the plugin. ``monitors`` are those of an RBD image:
@@ -286,7 +287,7 @@ class ResourceClaim:
         return f"{self.namespace}/{self.name}"
 
 
-class StorageKind(Enum):
+class StorageKind(StrEnum):
     """A kind of object in the storage, by its plural name in the API."""
 
     CLAIMS = "persistentvolumeclaims"
