@@ -14,7 +14,8 @@ from extender.config.source_document import (
     FieldPath,
     FieldProblem,
     SourceDocument,
-    read_document,
+    parse_document,
+    read_text,
 )
 from extender.config.strict_decoding import ConfigError, StrictResult, decode_strictly
 
@@ -42,9 +43,22 @@ class DecodedFile(Generic[S]):
 
 def read_source(path: Path, kind: type[S]) -> SourceDocument:
     """Return the document of a file, which is to be decoded as ``kind``. Raise ConfigError."""
+    return parse_source(path, read_source_text(path), kind)
+
+
+def read_source_text(path: Path) -> str:
+    """Return the text of a file. Raise ConfigError."""
+    try:
+        return read_text(path)
+    except ConfigFileError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def parse_source(path: Path, text: str, kind: type[S]) -> SourceDocument:
+    """Return the document of a file with this text. Raise ConfigError."""
     text_fields = [each.encode_name for each in msgspec.structs.fields(kind) if each.type is str]
     try:
-        return read_document(path, text_fields)
+        return parse_document(text, text_fields)
     except ConfigFileError as error:
         raise ConfigError(f"{path}: {error}") from None
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import yaml
 from msgspec import UNSET
 
-from extender.config.config_file import decode_source, read_source
+from extender.config.config_file import decode_source, parse_source, read_source_text
 from extender.config.policy_file import (
     API_VERSION,
     KIND,
@@ -91,35 +91,67 @@ class PreemptionPolicy:
     rules: tuple[PolicyRule, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PolicySource:
+    """A policy by its name or path, and the text of its file (None: built-in)."""
+
+    name_or_path: str
+    text: str | None = None
+
+
 def find_policy(name_or_path: str) -> PreemptionPolicy:
     """Return a built-in policy by its name, or a policy from a file. Raise ConfigError."""
-    if name_or_path == KUBE_SCHEDULER.name:
-        return PreemptionPolicy(name_or_path, KUBE_SCHEDULER)
-    return policy_of(load_policy_file(name_or_path))
+    return build_policy(read_policy_source(name_or_path))
+
+
+def build_policy(source: PolicySource) -> PreemptionPolicy:
+    """Return the policy of a source. Raise ConfigError."""
+    if source.name_or_path == KUBE_SCHEDULER.name:
+        return PreemptionPolicy(source.name_or_path, KUBE_SCHEDULER)
+    return policy_of(decode_policy(source))
 
 
 def load_policy_file(name_or_path: str) -> PolicyFile:
-    """Return a valid policy as a file has it.
+    """Return a valid policy as a file has it. Raise the errors of :func:`decode_policy`."""
+    return decode_policy(read_policy_source(name_or_path))
+
+
+def read_policy_source(name_or_path: str) -> PolicySource:
+    """Return the source of a policy. Raise ConfigError if its file cannot be read."""
+    if name_or_path in BUILT_IN:
+        return PolicySource(name_or_path)
+    path = Path(name_or_path)
+    if not _exists(path):
+        raise _unknown_policy(name_or_path)
+    return PolicySource(name_or_path, read_source_text(path))
+
+
+def decode_policy(source: PolicySource) -> PolicyFile:
+    """Return a valid policy as its source has it.
 
     Raise InvalidPolicyError with all errors, or another ConfigError if there is no such document.
     """
-    if name_or_path in BUILT_IN:
-        return BUILT_IN[name_or_path]
-    path = Path(name_or_path)
-    if not _exists(path):
-        known = ", ".join(BUILT_IN)
-        raise ConfigError(f"policy {name_or_path!r}: no such file or built-in policy ({known})")
-    source = read_source(path, PolicyFile)
-    if _is_former_format(source.content):
+    if source.name_or_path in BUILT_IN:
+        return BUILT_IN[source.name_or_path]
+    if source.text is None:
+        raise _unknown_policy(source.name_or_path)
+    path = Path(source.name_or_path)
+    document = parse_source(path, source.text, PolicyFile)
+    if _is_former_format(document.content):
         raise InvalidPolicyError(
             f"{path}:1: (the document): the format of policies has changed; expected "
-            f"{_in_this_format(source.content)}"
+            f"{_in_this_format(document.content)}"
         )
-    file = decode_source(path, source, PolicyFile)
+    file = decode_source(path, document, PolicyFile)
     errors = file.errors(policy_problems(file.result))
     if file.result.value is None or errors:
         raise InvalidPolicyError(*errors)
     return file.result.value
+
+
+def _unknown_policy(name: str) -> ConfigError:
+    known = ", ".join(BUILT_IN)
+    return ConfigError(f"policy {name!r}: no such file or built-in policy ({known})")
 
 
 def policy_of(file: PolicyFile) -> PreemptionPolicy:

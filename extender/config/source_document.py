@@ -48,14 +48,24 @@ class SourceDocument(NamedTuple):
         return self.lines.get(path, 1)
 
 
-def read_document(path: Path, text_fields: Collection[str] = ()) -> SourceDocument:
-    """Return the document of a file.
+def read_text(path: Path) -> str:
+    """Return the text of a file. Raise ConfigFileError."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigFileError(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigFileError(f"not UTF-8: byte {error.start}: {error.reason}") from None
+
+
+def parse_document(text: str, text_fields: Collection[str] = ()) -> SourceDocument:
+    """Return the document that the text of a file has.
 
     The values of ``text_fields`` are text as it is written, although YAML takes 1.30 as a number.
     Raise ConfigFileError.
     """
     try:
-        loader = BoundedLoader(path.read_bytes().decode("utf-8-sig"))
+        loader = BoundedLoader(text)
         node = loader.get_single_node()
         if node is None:
             return SourceDocument(None, (), {})
@@ -67,10 +77,6 @@ def read_document(path: Path, text_fields: Collection[str] = ()) -> SourceDocume
         return SourceDocument(
             loader.construct_document(node), tuple(fields.duplicates), fields.lines
         )
-    except OSError as error:
-        raise ConfigFileError(f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigFileError(f"not UTF-8: byte {error.start}: {error.reason}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigFileError(f"not YAML: {' '.join(str(error).split())}") from None
     except RecursionError:

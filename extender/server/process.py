@@ -14,8 +14,8 @@ import structlog
 from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.readiness import ReadinessLog
 from extender.cluster.scheduler_cache import SchedulerCache
-from extender.config.component_config import Config, filters_from_config
-from extender.config.preemption_policy import find_policy
+from extender.config.component_config import Config
+from extender.config.rules_source import build_rules, read_rules_source
 from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.rest.client import Client
@@ -38,7 +38,6 @@ from extender.server.service import Service
 from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
 from policies.engine_selection import build_engine
 from policies.kubernetes.feature_gates import FeatureGate
-from policies.kubernetes.releases import assumed_gates, release
 from policies.preemption.policy import SchedulerRules
 
 _REFRESH_INTERVAL_SECONDS = 0.1
@@ -69,21 +68,8 @@ class ServerProcess:
 
 
 def serving_rules(config: Config) -> SchedulerRules:
-    """Return the rules of a configuration. Raise ConfigError and UnknownReleaseError.
-
-    Gates that are not configured count as on if pods show that the API server has them on.
-    """
-    assumed = assumed_gates(config.upstream, config.feature_gates)
-    settings = config.feature_gates | {gate.value: True for gate in assumed}
-    policy = find_policy(config.policy)
-    return SchedulerRules(
-        release(config.upstream, settings),
-        filters_from_config(config),
-        policy.default,
-        frozenset(config.scheduler_names),
-        assumed,
-        policy.rules,
-    )
+    """Return the rules of a configuration. Raise ConfigError and UnknownReleaseError."""
+    return build_rules(read_rules_source(config))
 
 
 @asynccontextmanager
