@@ -65,7 +65,7 @@ class LedgerCandidate(msgspec.Struct, rename="camel", frozen=True, omit_defaults
 
     ``criteria`` are the values of the entry's ``criteria``, in their order; the smaller is better.
     ``allocatable`` and ``requested`` are those of the node before the preemption, as the requests
-    of a pod. These, ``criteria`` and ``spared`` are kept for the chosen candidate and the runner-up.
+    of a pod. These, ``criteria`` and ``spared`` are those of the chosen one and the runner-up.
     """
 
     node: str
