@@ -9,7 +9,7 @@ the reference engine decides on all nodes, which takes seconds in a cluster of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -41,14 +41,14 @@ class NewDecision(NamedTuple):
 class ReproducedDecision:
     """The decision that follows from ``inputs``, with the victim.
 
-    ``feasible`` are the nodes that the preemptor fits without preemption. Methods that decide raise
-    DeadlineExceededError if ``has_time_left`` returns false before they have a result.
+    ``filtering`` came before it. Methods that decide raise DeadlineExceededError if
+    ``has_time_left`` returns false before they have a result.
     """
 
     inputs: DecisionInputs
     victim: Pod
     decision: PreemptionDecision
-    feasible: frozenset[str]
+    filtering: FilterDecision
     engine: Engine
     make_engine: MakeEngine
     has_time_left: HasTimeLeft
@@ -67,15 +67,15 @@ class ReproducedDecision:
         """Return the decision of the engine, or that of a new engine if the rules have changed."""
         same = changed.rules is self.inputs.rules
         engine = self.engine if same else self.make_engine(changed.rules)
-        decision, feasible = decide(changed, engine, self.has_time_left)
-        fitting = self._newly_fitting(feasible)
+        filtering, decision = decide(changed, engine, self.has_time_left)
+        fitting = self._newly_fitting(filtering)
         return NewDecision(decision, Outcome(fitting, None if fitting else decision.chosen))
 
     def verifies(self, changed: DecisionInputs, outcome: Outcome) -> bool:
         """Return whether the reference engine has the same outcome of changed inputs."""
         pod, snapshot, rules = changed.pod, changed.snapshot, changed.rules
         filtering = filter_nodes(pod, snapshot, rules, changed.among, self.has_time_left)
-        fitting = self._newly_fitting(filtering.feasible)
+        fitting = self._newly_fitting(filtering)
         if fitting:
             return outcome == Outcome(fitting, None)
         potential = self._potential(filtering, changed, outcome)
@@ -83,8 +83,8 @@ class ReproducedDecision:
         require_time(self.has_time_left)
         return outcome == Outcome("", decision.chosen)
 
-    def _newly_fitting(self, feasible: Iterable[str]) -> str:
-        return min((name for name in feasible if name not in self.feasible), default="")
+    def _newly_fitting(self, filtering: FilterDecision) -> str:
+        return min(set(filtering.feasible).difference(self.filtering.feasible), default="")
 
     def _potential(
         self, filtering: FilterDecision, changed: DecisionInputs, outcome: Outcome
@@ -112,13 +112,13 @@ def reproduce(
     """
     engine = make_engine(inputs.rules)
     engine.follow(inputs.snapshot)
-    decision, feasible = decide(inputs, engine, has_time_left)
+    filtering, decision = decide(inputs, engine, has_time_left)
     victims = () if decision.chosen is None else decision.chosen.victims.pods
     victim = next((pod for pod in victims if pod.uid == victim_uid), None)
     if victim is None:
         raise IrreproducibleDecisionError(_irreproducible(victim_uid, decision))
     found = ReproducedDecision(
-        inputs, victim, decision, frozenset(feasible), engine, make_engine, has_time_left
+        inputs, victim, decision, filtering, engine, make_engine, has_time_left
     )
     if not found.verifies(inputs, Outcome("", decision.chosen)):
         raise IrreproducibleDecisionError(
@@ -130,16 +130,16 @@ def reproduce(
 
 def decide(
     inputs: DecisionInputs, engine: Engine, has_time_left: HasTimeLeft
-) -> tuple[PreemptionDecision, Collection[str]]:
-    """Return a whole decision, and the nodes that the preemptor fits without preemption.
+) -> tuple[FilterDecision, PreemptionDecision]:
+    """Return what filtering and preemption decide about ``inputs``.
 
     Raise DeadlineExceededError if ``has_time_left`` returns false meanwhile.
     """
     pod, snapshot = inputs.pod, inputs.snapshot
-    feasible = engine.filter_nodes(pod, snapshot, inputs.among, has_time_left).feasible
+    filtering = engine.filter_nodes(pod, snapshot, inputs.among, has_time_left)
     decision = engine.preempt(pod, snapshot, inputs.potential, inputs.among, has_time_left)
     require_time(has_time_left)
-    return decision, feasible
+    return filtering, decision
 
 
 def require_time(has_time_left: HasTimeLeft) -> None:

@@ -13,10 +13,11 @@ Each counts also beside the pods that are nominated to the node. For example, a 
 two pods of 2 CPUs that may be victims and one of 1 CPU that may not, and the request is 4 CPUs.
 Beside the first pod 3 CPUs are left, so that it is reprieved at a request of 3 CPUs.
 
-The search jumps to the largest of these amounts on any node that is below the request, and decides
-anew, until the victim is spared. It ends without a result at a request of 0, where the filter does
-not compare at all; after MOST_STEPS; or with the time. Between two such amounts every decision is
-the same. That does not hold, and nothing is offered, for
+Nodes that another filter refuses for good do not count. The search jumps to the largest of these
+amounts on any node that is below the request, and decides anew, until the victim is spared. It ends
+without a result at a request of 0, where the filter does not compare at all; after MOST_STEPS; or
+with the time. Between two such amounts every decision is the same. That does not hold, and nothing
+is offered, for
 
 - a policy that compares candidates while it searches (:attr:`Policy.compares_while_searching`);
 - a resource of which the policy counts what remains (:class:`FragmentationCriterion`);
@@ -86,13 +87,13 @@ def _smallest_reduction(
 ) -> Counterfactual | None:
     inputs = reproduced.inputs
     request = amount_of(inputs.pod.requests, resource)
-    names = inputs.snapshot.nodes
+    names = [name for name in inputs.snapshot.nodes if _reads_requests(reproduced, name)]
     next_requests = {
         name: dry_runs.next_request(name, resource, inputs.pod, reproduced.decision)
         for name in in_time(names, reproduced.has_time_left)
     }
     for _ in range(MOST_STEPS):
-        smaller = max(next_requests.values())
+        smaller = max(next_requests.values(), default=0)
         if smaller <= 0:
             return None
         changed = with_request(inputs, resource, smaller)
@@ -105,6 +106,19 @@ def _smallest_reduction(
             if threshold == smaller:
                 next_requests[name] = dry_runs.next_request(name, resource, changed.pod, decision)
     return None
+
+
+def _reads_requests(reproduced: ReproducedDecision, name: str) -> bool:
+    """Return whether the result of a node may depend on requests.
+
+    It does not if another filter refuses the node for good.
+    """
+    if name in (reproduced.inputs.potential or ()):
+        return True
+    status = reproduced.filtering.rejected.get(name)
+    return status is not None and (
+        status.resolvable or any(each.code is Code.INSUFFICIENT for each in status.reasons)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from policies.preemption.counterfactuals.counterfactual import (
 )
 from policies.preemption.counterfactuals.reproduction import IrreproducibleDecisionError
 from policies.preemption.counterfactuals.search import find_counterfactuals
+from policies.preemption.counterfactuals.smaller_request import MOST_STEPS
 from policies.preemption.guards.victim_guard import min_runtime
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, PolicyRule, SchedulerRules
 from policies.preemption.time_limit import DeadlineExceededError
@@ -213,6 +214,18 @@ def test_the_request_that_spares_a_victim(
 ) -> None:
     found = lines(found_for(victim, cluster, preemptor), ChangeKind.PREEMPTOR_REQUEST)
     assert found == [f"{change}: {outcome}"]
+
+
+@pytest.mark.parametrize(("taints", "offered"), [([], 0), (["gpu=yes:NoSchedule"], 1)])
+def test_the_search_for_a_request_is_bounded(taints: list[str], offered: int) -> None:
+    """The request crosses the amounts of all nodes first; those with a taint do not count."""
+    cluster = snapshot(
+        node("n1", cpu="2"),
+        pod("one", on="n1", cpu="1"),
+        *(node(f"other-{n}", cpu=f"{1001 + n}m", pods=0, taints=taints) for n in range(MOST_STEPS)),
+    )
+    found = find_counterfactuals("one", DecisionInputs(PREEMPTOR, cluster, SchedulerRules()))
+    assert len(lines(found, ChangeKind.PREEMPTOR_REQUEST)) == offered
 
 
 def test_a_request_of_nothing_is_not_offered() -> None:
