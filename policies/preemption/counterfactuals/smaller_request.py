@@ -125,8 +125,8 @@ def _reads_requests(reproduced: ReproducedDecision, name: str) -> bool:
 class DryRuns:
     """The dry runs of a decision, as far as they compare requests with what a node has left.
 
-    The order in which a node's units are reprieved does not depend on requests, so it is found
-    once.
+    The order in which a node's units are reprieved, and what they request, do not depend on the
+    preemptor's requests, so they are found once.
     """
 
     inputs: DecisionInputs
@@ -134,6 +134,9 @@ class DryRuns:
     coverage: BudgetCoverage
     allowances: tuple[BoundAllowance, ...]
     _orders: dict[str, list[VictimUnit]] = field(default_factory=dict, repr=False, compare=False)
+    _amounts: dict[tuple[str, str], list[int]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @staticmethod
     def of(reproduced: ReproducedDecision) -> DryRuns:
@@ -190,11 +193,7 @@ class DryRuns:
         used = amount_of(state.requested, resource)
         yield used
         order = self._order_of_reprieve(state)
-        name = state.node.name
-        requested = [
-            sum(amount_of(pod.requests, resource) for pod in unit.pods if pod.node_name == name)
-            for unit in order
-        ]
+        requested = self._requested(order, state.node.name, resource)
         used -= sum(requested)
         yield used
         if candidate is None:
@@ -205,6 +204,22 @@ class DryRuns:
                 yield used + amount
             else:
                 used += amount
+
+    def _requested(self, order: list[VictimUnit], name: str, resource: str) -> list[int]:
+        """Return what each unit requests on a node."""
+        found = self._amounts.get((name, resource))
+        if found is None:
+            found = self._amounts[name, resource] = [
+                sum(
+                    [
+                        amount_of(pod.requests, resource)
+                        for pod in unit.pods
+                        if pod.node_name == name
+                    ]
+                )
+                for unit in order
+            ]
+        return found
 
     def _order_of_reprieve(self, state: NodeState) -> list[VictimUnit]:
         """Return the potential units of a node, those that violate a budget first."""
