@@ -2,8 +2,10 @@
 
 The reference engine verifies an outcome on few nodes. A decision compares the candidates of all
 nodes, and only those on the nodes of the victim's unit can have the victim. So if the best of these
-and of the node chosen instead is without the victim, so is the best of all. That does not hold for
-a policy that compares candidates while it searches (:attr:`Policy.compares_while_searching`): then
+and of the node chosen instead is without the victim, so is the best of all. The engine of the
+search alone finds that, before the change, no other node has a better candidate.
+
+For a policy that compares candidates while it searches (:attr:`Policy.compares_while_searching`)
 the reference engine decides on all nodes, which takes seconds in a cluster of thousands of nodes.
 """
 

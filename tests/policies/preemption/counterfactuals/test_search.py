@@ -22,6 +22,7 @@ from policies.preemption.counterfactuals.search import find_counterfactuals
 from policies.preemption.counterfactuals.smaller_request import MOST_STEPS
 from policies.preemption.guards.victim_guard import min_runtime
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, PolicyRule, SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.time_limit import DeadlineExceededError
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import SECOND, budget, node, pod, pod_group, snapshot
@@ -328,6 +329,13 @@ def test_a_pod_that_is_no_victim_is_an_error(preemptor: Pod, message: str) -> No
     with pytest.raises(IrreproducibleDecisionError) as raised:
         found_for("web", two_nodes(), preemptor)
     assert str(raised.value) == f"decision about default/urgent: pod with UID web {message}"
+
+
+def test_an_engine_that_decides_otherwise_is_an_error() -> None:
+    rules = SchedulerRules(policy=replace(KUBE_SCHEDULER, priority_gap=200))
+    inputs = DecisionInputs(PREEMPTOR, two_nodes(), rules)
+    with pytest.raises(IrreproducibleDecisionError, match="expected the same candidate of both"):
+        find_counterfactuals("batch", inputs, make_engine=lambda _: ReferenceEngine())
 
 
 def test_what_is_found_in_time_is_the_beginning_of_all() -> None:
