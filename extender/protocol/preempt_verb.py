@@ -52,6 +52,7 @@ from extender.protocol.verb_context import CallContext, Search, VerbResult
 from policies.kubernetes.criteria import Order
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.counterfactuals.counterfactual import DecisionInputs
 from policies.preemption.decision import (
     Candidate,
     PreemptionDecision,
@@ -222,6 +223,20 @@ def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
     return replace(context, snapshot=snapshot)
 
 
+def decision_inputs(args: PreemptArgs, context: CallContext) -> DecisionInputs:
+    """Return the inputs of the decision of a call in a context."""
+    context = _with_assumed_pods(args, context)
+    if context.search is Search.CLUSTER:
+        return DecisionInputs(args.pod, context.snapshot, context.rules)
+    potential, among = frozenset(args.candidates), frozenset(_filtered_nodes(args))
+    return DecisionInputs(args.pod, context.snapshot, context.rules, potential, among)
+
+
+def _filtered_nodes(args: PreemptArgs) -> Collection[str]:
+    """Return the nodes that are filtered if the search is among the offered ones."""
+    return {*args.candidates, *([args.pod.nominated_node] if args.pod.nominated_node else ())}
+
+
 def _decide_own(
     args: PreemptArgs, context: CallContext, among: Collection[str] | None = None
 ) -> PreemptionDecision:
@@ -229,9 +244,8 @@ def _decide_own(
     pod, snapshot, engine = args.pod, context.snapshot, context.engine
     if context.search is Search.CLUSTER:
         return engine.preempt(pod, snapshot, among, has_time_left=context.has_time_left)
-    nodes = {*args.candidates, *([pod.nominated_node] if pod.nominated_node else ())}
     potential = args.candidates.keys() if among is None else among
-    return engine.preempt(pod, snapshot, potential, nodes, context.has_time_left)
+    return engine.preempt(pod, snapshot, potential, _filtered_nodes(args), context.has_time_left)
 
 
 def _confirmable(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from extender.config.component_config import Config
 from extender.config.rules_source import RulesSource, build_rules, read_rules_source
-from extender.ledger.decision_inputs import (
-    DecisionInputs,
+from extender.ledger.call_inputs import (
+    CallInputs,
     decode_inputs,
     encode_inputs,
     inputs_of,
@@ -75,7 +75,7 @@ def pods_of(found: Snapshot) -> Iterator[Pod]:
 
 
 @st.composite
-def decisions(draw: st.DrawFn) -> DecisionInputs:
+def decisions(draw: st.DrawFn) -> CallInputs:
     """Draw a call and its context; offered victims are on their node, pending, or gone."""
     preemptor, found = draw(CLUSTERS)
     pods, now_ns = list(pods_of(found)), draw(st.integers(0, 10**11))
@@ -97,12 +97,12 @@ def decisions(draw: st.DrawFn) -> DecisionInputs:
     return inputs_of(PreemptArgs(preemptor, candidates), context, rules)
 
 
-def loaded(inputs: DecisionInputs) -> DecisionInputs:
+def loaded(inputs: CallInputs) -> CallInputs:
     digest, blobs = encode_inputs(inputs, SnapshotEncoder())
     return decode_inputs(digest, blobs.__getitem__)
 
 
-def decided(inputs: DecisionInputs) -> VerbResult | str:
+def decided(inputs: CallInputs) -> VerbResult | str:
     """Return the result of a decision, or "late" if there can be none."""
     engine = ReferenceEngine(build_rules(inputs.rules))
     try:
@@ -131,7 +131,7 @@ def facts_of(result: VerbResult | str) -> tuple[object, ...]:
 
 
 @given(decisions())
-def test_inputs_are_kept_and_decide_the_same(inputs: DecisionInputs) -> None:
+def test_inputs_are_kept_and_decide_the_same(inputs: CallInputs) -> None:
     read = loaded(inputs)
     assert read == inputs
     assert list(read.args.candidates) == list(inputs.args.candidates)
@@ -145,11 +145,11 @@ def test_any_inputs_are_kept(drawn: Snapshot, preemptor: Pod) -> None:
         name: CandidateVictims((*(each.uid for each in state.pods), "gone"), 1)
         for name, state in drawn.nodes.items()
     }
-    inputs = DecisionInputs(PreemptArgs(preemptor, offers), drawn, Search.OFFERED, {}, source())
+    inputs = CallInputs(PreemptArgs(preemptor, offers), drawn, Search.OFFERED, {}, source())
     assert loaded(inputs) == inputs
 
 
-def moment(**fields: Any) -> DecisionInputs:
+def moment(**fields: Any) -> CallInputs:
     """Return the inputs of a call whose preemptor has to evict ``web`` from one of two nodes."""
     state = snapshot(
         node("node-1", cpu="1"),
@@ -160,7 +160,7 @@ def moment(**fields: Any) -> DecisionInputs:
     )
     offers = {"node-1": CandidateVictims(("web",), 1)}
     args = PreemptArgs(pod("vip", cpu="1", priority=5), offers)
-    return replace(DecisionInputs(args, state, Search.CLUSTER, {}, source()), **fields)
+    return replace(CallInputs(args, state, Search.CLUSTER, {}, source()), **fields)
 
 
 def test_both_engines_decide_loaded_inputs_alike() -> None:

@@ -37,8 +37,8 @@ from policies.preemption.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionInputs:
-    """The inputs of a decision; ``pending_pods`` are those that were offered as victims, by UID."""
+class CallInputs:
+    """The inputs of a call; ``pending_pods`` are those that were offered as victims, by UID."""
 
     args: PreemptArgs
     snapshot: Snapshot
@@ -51,12 +51,12 @@ class DecisionInputs:
         return CallContext(self.snapshot, engine, self.search, pending_pods=self.pending_pods)
 
 
-def inputs_of(args: PreemptArgs, context: CallContext, rules: RulesSource) -> DecisionInputs:
+def inputs_of(args: PreemptArgs, context: CallContext, rules: RulesSource) -> CallInputs:
     """Return what the decision of a call in a context reads."""
     pending = context.pending_pods
     offered = (uid for offer in args.candidates.values() for uid in offer.uids)
     named = {uid: pending[uid] for uid in offered if uid in pending}
-    return DecisionInputs(args, context.snapshot, context.search, named, rules)
+    return CallInputs(args, context.snapshot, context.search, named, rules)
 
 
 class _Offer(NamedTuple):
@@ -77,7 +77,7 @@ class _StoredInputs(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     rules: Digest
 
 
-def encode_inputs(inputs: DecisionInputs, encoder: SnapshotEncoder) -> EncodedValue:
+def encode_inputs(inputs: CallInputs, encoder: SnapshotEncoder) -> EncodedValue:
     """Return the digest of inputs, and the blobs that the encoder has not returned before.
 
     Raise BlobError for a value that is too large.
@@ -97,7 +97,7 @@ def encode_inputs(inputs: DecisionInputs, encoder: SnapshotEncoder) -> EncodedVa
     return EncodedValue(encoder.writer.put(stored), encoder.writer.take())
 
 
-def decode_inputs(digest: bytes, get: GetBlob) -> DecisionInputs:
+def decode_inputs(digest: bytes, get: GetBlob) -> CallInputs:
     """Return the inputs with a digest.
 
     Raise BlobError if a blob is missing or invalid, or of a later format.
@@ -108,7 +108,7 @@ def decode_inputs(digest: bytes, get: GetBlob) -> DecisionInputs:
     rules = decode_value(stored.rules, read_blob(stored.rules, get), RulesSource)
     offers = {each.node: _loaded_offer(digest, each, snapshot) for each in stored.offers}
     args = PreemptArgs(stored.preemptor, offers)
-    return DecisionInputs(args, snapshot, stored.search, stored.pending_pods, rules)
+    return CallInputs(args, snapshot, stored.search, stored.pending_pods, rules)
 
 
 def _stored_offer(node: str, offer: CandidateVictims, snapshot: Snapshot) -> _Offer:
