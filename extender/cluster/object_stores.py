@@ -88,14 +88,17 @@ class ObjectStore(Generic[T]):
 
 
 class PodObserver(Protocol):
-    """Is told of each change to a pod."""
+    """Observes each change to a pod."""
 
     def observe(self, old: Pod | None, pod: Pod) -> None:
-        """Observe a pod; ``old`` is the same pod as it was before, if it was known."""
+        """Observe a pod; ``old`` is the same pod as it was before, or None if it is new.
+
+        It is ``pod`` itself if the pod could not be decoded before.
+        """
         ...
 
-    def observe_deletion(self, pod: Pod) -> None:
-        """Observe that a pod was deleted."""
+    def observe_deletion(self, uid: str) -> None:
+        """Observe that a pod was deleted, whether it could be decoded or not."""
         ...
 
 
@@ -148,7 +151,8 @@ class PodStore:
         listed = {item.key for item in items}
         for key in [key for key in self.by_key if key not in listed]:
             self._drop(key)
-        for item in items:
+        # New pods come last: the observer has then seen that those which they replace have left.
+        for item in sorted(items, key=lambda item: item.key not in self.by_key):
             self.upsert(item)
         for item in items:  # the preemptor of a victim may stand behind it in the list
             if isinstance(item, Pod):
@@ -173,12 +177,12 @@ class PodStore:
 
     def _replace(self, item: Pod | Unreadable) -> None:
         old = self._remove_from_node(item.key)
-        if isinstance(old, Pod) and old.uid != item.uid:
+        if old is not None and old.uid != item.uid:
             self._observe_deletion(old)  # another pod has taken the name
             old = None
         self.by_key[item.key] = item
         if isinstance(item, Pod) and self.observer is not None:
-            self.observer.observe(old if isinstance(old, Pod) else None, item)
+            self.observer.observe(item if isinstance(old, Unreadable) else old, item)
         if isinstance(item, Unreadable):
             self._warn(item)
             self._add_undecoded(item)
@@ -189,13 +193,14 @@ class PodStore:
         self._warn.forget(key)
         removed = self._remove_from_node(key)
         self.by_key.pop(key, None)
-        if isinstance(removed, Pod):
+        if removed is not None:
             self._observe_deletion(removed)
 
-    def _observe_deletion(self, pod: Pod) -> None:
-        self._mark_nodes(self._assumed.observe_deletion(pod))
+    def _observe_deletion(self, pod: Pod | Unreadable) -> None:
+        if isinstance(pod, Pod):
+            self._mark_nodes(self._assumed.observe_deletion(pod))
         if self.observer is not None:
-            self.observer.observe_deletion(pod)
+            self.observer.observe_deletion(pod.uid)
 
     def _add_to_node(self, pod: Pod) -> None:
         if pod.finished:

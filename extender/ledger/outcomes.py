@@ -1,8 +1,9 @@
 """What follows a decision, as the watch shows it: victims, their replacements, and the preemptor.
 
-The replacement of a victim is the next new pod of its owner, or, without an owner, the next new pod
-of its name. If several victims of an owner wait for theirs, the earliest gets the first. Times are
-those at which the watch showed a change.
+The replacement of a victim is the next new pod of its owner once the victim is terminating or gone.
+Without an owner, it is the next new pod of its name. If several victims of an owner wait for
+theirs, the first new pod replaces the first of them that left. Times are those at which the watch
+showed a change.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class OutcomeTracker:
         self._followed: dict[int, _Followed] = {}
         self._preemptors: dict[str, int] = {}
         self._victims: dict[str, list[_Victim]] = {}
-        self._awaited: dict[str, list[_Victim]] = {}
-        self._replacements: dict[str, _Victim] = {}
+        self._awaited: dict[str, dict[str, None]] = {}  # the UIDs of victims by owner
+        self._replacements: dict[str, str] = {}  # the UID of the victim by that of a pending pod
         self._changed: set[int] = set()
 
     def __len__(self) -> int:
@@ -66,13 +67,14 @@ class OutcomeTracker:
         earlier = self._preemptors.get(entry.pod.uid)
         if earlier is not None:
             self._end(earlier, State.SUPERSEDED)
-        self._add(entry, Outcome(victims=(VictimOutcome(),) * len(entry.victims)))
+        self._add(entry, Outcome(victims=tuple(self._known(pod.uid) for pod in entry.victims)))
 
     def resume(self, records: Iterable[LedgerRecord], pods: Mapping[str, Pod]) -> None:
         """Follow again what an earlier process followed; ``pods`` are those that exist, by UID.
 
         ``records`` are in any order.
         """
+        by_key = {pod.key: pod for pod in pods.values()}
         for record in sorted(records, key=lambda each: -each.entry.id):
             if record.entry.id in self._followed:
                 continue
@@ -82,6 +84,8 @@ class OutcomeTracker:
                     self.observe(pods[uid], pods[uid])
                 else:
                     self._observe_end(uid)
+            self._resume_replacements(record, by_key)
+        self._followed = dict(sorted(self._followed.items()))  # the earliest first
 
     def observe(self, old: Pod | None, pod: Pod) -> None:
         """Record a pod from the watch; ``old`` is the same pod as it was before, if it is known."""
@@ -90,12 +94,14 @@ class OutcomeTracker:
             return
         if old is None:
             self._observe_creation(pod)
+        if pod.terminating or pod.preempted:
+            self._await_replacement(pod.uid)
         if pod.node_name is not None and (old is None or old.node_name is None or old is pod):
             self._observe_binding(pod, pod.node_name)
 
-    def observe_deletion(self, pod: Pod) -> None:
+    def observe_deletion(self, uid: str) -> None:
         """Record that a pod was deleted."""
-        self._observe_end(pod.uid)
+        self._observe_end(uid)
 
     def changes(self) -> Mapping[int, Outcome]:
         """Return the outcomes that have changed since the last call, by the ID of their entry.
@@ -113,7 +119,7 @@ class OutcomeTracker:
         changed = {number: self._followed[number].outcome for number in self._changed}
         complete = {number for number in changed if self._followed[number].is_complete}
         for number in over | complete:
-            self._drop(self._followed.pop(number).entry)
+            self._drop(number)
         self._changed.clear()
         return changed
 
@@ -123,23 +129,53 @@ class OutcomeTracker:
             newest = self._preemptors.setdefault(entry.pod.uid, entry.id)
             if newest != entry.id:
                 self._end(entry.id, State.SUPERSEDED)
-        for place, (pod, found) in enumerate(zip(entry.victims, outcome.victims, strict=False)):
-            victim = _Victim(entry.id, place)
-            if not found.gone_ns:
-                self._victims.setdefault(pod.uid, []).append(victim)
-            if not found.replacement:
-                self._awaited.setdefault(pod.owner_key, []).append(victim)
+        for place, pod in enumerate(entry.victims):
+            self._victims.setdefault(pod.uid, []).append(_Victim(entry.id, place))
+
+    def _resume_replacements(self, record: LedgerRecord, by_key: Mapping[str, Pod]) -> None:
+        """Follow replacements again that were pending when an earlier process followed them."""
+        for victim, found in zip(record.entry.victims, record.outcome.victims, strict=False):
+            if not found.replacement or found.bound_ns:
+                continue
+            pod = by_key.get(f"{victim.namespace}/{found.replacement}")
+            if pod is None:
+                self._update(victim.uid, replacement="")
+                self._await_replacement(victim.uid)
+            else:
+                self._replacements[pod.uid] = victim.uid
+                self.observe(pod, pod)
+
+    def _known(self, uid: str) -> VictimOutcome:
+        """Return what is known of a victim from earlier decisions."""
+        if uid not in self._victims:
+            return VictimOutcome()
+        entry, place = self._victims[uid][0]  # the others are equal
+        return self._followed[entry].outcome.victims[place]
+
+    def _await_replacement(self, uid: str) -> None:
+        """Record that a victim, if the pod is one, has left: its owner may replace it."""
+        if uid in self._victims and not self._known(uid).replacement:
+            self._awaited.setdefault(self._owner_of(uid), {})[uid] = None
+
+    def _owner_of(self, uid: str) -> str:
+        victim = self._victims[uid][0]
+        return self._followed[victim.entry].entry.victims[victim.place].owner_key
 
     def _observe_creation(self, pod: Pod) -> None:
-        owner = "Pod/" + pod.name if pod.owner is None else f"{pod.owner.kind}/{pod.owner.name}"
-        waiting = self._awaited.get(f"{pod.namespace}/{owner}")
-        if not waiting or pod.uid in self._victims:
-            return
-        victim = waiting.pop(0)
+        owner = f"Pod/{pod.name}" if pod.owner is None else f"{pod.owner.kind}/{pod.owner.name}"
+        uid = next(iter(self._awaited.get(f"{pod.namespace}/{owner}", ())), None)
+        if uid is not None and pod.uid not in self._victims:
+            self._end_wait(uid)
+            self._replacements[pod.uid] = uid
+            self._update(uid, replacement=pod.name)
+
+    def _end_wait(self, uid: str) -> None:
+        """Record that a victim does not wait for a replacement, or no longer."""
+        owner = self._owner_of(uid)
+        waiting = self._awaited.get(owner, {})
+        waiting.pop(uid, None)
         if not waiting:
-            del self._awaited[f"{pod.namespace}/{owner}"]
-        self._replacements[pod.uid] = victim
-        self._update(victim, replacement=pod.name)
+            self._awaited.pop(owner, None)
 
     def _observe_binding(self, pod: Pod, node: str) -> None:
         number = self._preemptors.get(pod.uid)
@@ -154,14 +190,13 @@ class OutcomeTracker:
         number = self._preemptors.get(uid)
         if number is not None:
             self._end(number, State.DELETED)
-        for victim in self._victims.pop(uid, ()):
-            self._update(victim, gone_ns=self._now_ns())
+        if uid in self._victims and not self._known(uid).gone_ns:
+            self._update(uid, gone_ns=self._now_ns())
+            self._await_replacement(uid)
         replaced = self._replacements.pop(uid, None)
-        if replaced is not None and replaced.entry in self._followed:
-            entry = self._followed[replaced.entry].entry
-            owner = entry.victims[replaced.place].owner_key
-            self._awaited.setdefault(owner, []).insert(0, replaced)
+        if replaced is not None:
             self._update(replaced, replacement="")
+            self._await_replacement(replaced)
 
     def _end(self, number: int, state: State, node: str = "") -> None:
         """Record the end of a preemptor."""
@@ -175,26 +210,25 @@ class OutcomeTracker:
         if self._preemptors.get(followed.entry.pod.uid) == number:
             del self._preemptors[followed.entry.pod.uid]
 
-    def _update(self, victim: _Victim, **changes: str | int) -> None:
-        followed = self._followed.get(victim.entry)
-        if followed is None:
-            return
-        victims = list(followed.outcome.victims)
-        victims[victim.place] = msgspec.structs.replace(victims[victim.place], **changes)
-        followed.outcome = msgspec.structs.replace(followed.outcome, victims=tuple(victims))
-        self._changed.add(victim.entry)
+    def _update(self, uid: str, **changes: str | int) -> None:
+        """Change the outcome of a victim in each entry that names it."""
+        for entry, place in self._victims.get(uid, ()):
+            followed = self._followed[entry]
+            victims = list(followed.outcome.victims)
+            victims[place] = msgspec.structs.replace(victims[place], **changes)
+            followed.outcome = msgspec.structs.replace(followed.outcome, victims=tuple(victims))
+            self._changed.add(entry)
 
-    def _drop(self, entry: LedgerEntry) -> None:
-        """Forget the victims of an entry that is no longer followed."""
-        for victim in entry.victims:
-            _remove(self._victims, victim.uid, entry.id)
-            _remove(self._awaited, victim.owner_key, entry.id)
-        waiting = [uid for uid, each in self._replacements.items() if each.entry == entry.id]
-        for uid in waiting:
-            del self._replacements[uid]
+    def _drop(self, number: int) -> None:
+        """No longer follow an entry.
 
-
-def _remove(index: dict[str, list[_Victim]], key: str, entry: int) -> None:
-    kept = [each for each in index.pop(key, ()) if each.entry != entry]
-    if kept:
-        index[key] = kept
+        The victim of a replacement may stay behind until the replacement is bound or deleted.
+        """
+        for uid in {victim.uid for victim in self._followed[number].entry.victims}:
+            others = [each for each in self._victims[uid] if each.entry != number]
+            if others:
+                self._victims[uid] = others
+            else:
+                self._end_wait(uid)
+                del self._victims[uid]
+        del self._followed[number]
