@@ -22,6 +22,7 @@ from extender.ledger.schema import HOUR_NS, Role, ensure_ledger, pod_hash
 STATES: Final = tuple(State)
 _MAX_NAMES: Final = 100_000
 _NAMES_AT_ONCE: Final = 500
+_MOST_WORK: Final = 2**44
 _UNCOUNTED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 _INSERT_NAME: Final = "INSERT INTO name (text) VALUES ($1) ON CONFLICT (text) DO NOTHING"
@@ -266,9 +267,13 @@ def _number_in(rows: Sequence[Row]) -> int | None:
 
 
 def lost_work(pod: LedgerPod) -> tuple[int, int]:
-    """Return the work that is lost with a pod: milliCPU, and units of devices, by seconds."""
+    """Return the work that is lost with a pod: milliCPU, and units of devices, by seconds.
+
+    Each is at most ``_MOST_WORK``, so that the sums of half a million pods have 64 bits.
+    """
     devices = sum(n for name, n in pod.requests.items() if _is_device(name))
-    return pod.requests.get("cpu", 0) * pod.run_seconds, devices * pod.run_seconds
+    work = (pod.requests.get("cpu", 0) * pod.run_seconds, devices * pod.run_seconds)
+    return min(work[0], _MOST_WORK), min(work[1], _MOST_WORK)
 
 
 def _is_device(resource: str) -> bool:
