@@ -164,8 +164,8 @@ class Ledger:
             if key in (each.entry.pod.key, *(victim.key for victim in each.entry.victims))
         ]
 
-    async def open_records(self, since_ns: int, limit: int) -> Sequence[LedgerRecord]:
-        """Return the newest entries since a time whose outcome is still followed.
+    async def open_records(self, since_ns: int) -> Sequence[LedgerRecord]:
+        """Return the entries since a time whose outcome is still followed, the oldest first.
 
         The preemptor, or the replacement of a victim, is not bound.
         """
@@ -173,10 +173,9 @@ class Ledger:
             f"SELECT {_COLUMNS} FROM decision"  # noqa: S608 - a constant
             " WHERE id >= $1 AND victims > 0 AND state <> $2 AND (state = 0 OR EXISTS (SELECT 1"
             " FROM victim WHERE victim.decision = decision.id AND victim.bound IS NULL))"
-            " ORDER BY id DESC LIMIT $3",
+            " ORDER BY id",
             first_id(since_ns),
             STATES.index(State.UNKNOWN),
-            limit,
         )
         return await self._records(rows)
 

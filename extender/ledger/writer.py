@@ -17,7 +17,7 @@ import structlog
 from extender.kube.rest.clock import Clock
 from extender.ledger.database import Database, LedgerError
 from extender.ledger.entry import LedgerEntry, Outcome
-from extender.ledger.outcomes import FOLLOWED_NS, MOST_FOLLOWED, OutcomeTracker
+from extender.ledger.outcomes import FOLLOWED_NS, OutcomeTracker
 from extender.ledger.queries import Ledger
 from extender.ledger.store import LedgerBatch, LedgerStore, Limits
 from policies.kubernetes.snapshot import Pod
@@ -151,7 +151,7 @@ class LedgerWriter:
             try:
                 await store.prepare()
                 since = self._clock.now_ns() - FOLLOWED_NS
-                records = await Ledger(database).open_records(since, MOST_FOLLOWED)
+                records = await Ledger(database).open_records(since)
             except LedgerError:
                 await database.close()
                 raise

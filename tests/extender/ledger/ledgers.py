@@ -6,41 +6,26 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.typed_decoder import Unreadable
-from extender.ledger.entry import (
-    LedgerCandidate,
-    LedgerEntry,
-    LedgerPod,
-    LedgerRecord,
-    Outcome,
-    VictimOutcome,
-    entry_id,
-)
+from extender.ledger.entry import LedgerEntry, LedgerPod, LedgerRecord, Outcome, VictimOutcome
 from extender.ledger.outcomes import OutcomeTracker
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.snapshot import Pod
 from tests.builders import SECOND, pod
-
-WRITER = 7
-
-
-def ledger_pod(name: str, *, owner: str = "", **fields: Any) -> LedgerPod:
-    """Build a pod of an entry; its UID is its name."""
-    fields = {"namespace": "default", "uid": name, "priority": 1, **fields}
-    return LedgerPod(name=name, owner=owner, **fields)
+from tests.builders.ledger_entries import ledger_entry, ledger_pod
 
 
-def entry(
-    preemptor: str, *victims: LedgerPod, at: float = 1.0, node: str = "node-1", **fields: Any
-) -> LedgerEntry:
-    """Build an entry of second ``at`` that names victims on a node, or none."""
-    number = entry_id(int(at * SECOND), WRITER)
-    named = ledger_pod(preemptor, priority=10)
-    if not victims:
-        return LedgerEntry(number, "preempt", named, **fields)
-    kept = (LedgerCandidate(node, victims),)
-    return LedgerEntry(number, "preempt", named, node=node, kept=kept, candidates=1, **fields)
+def named_pod(name: str, **fields: Any) -> LedgerPod:
+    """Build a pod of an entry, in the namespace default; its UID is its name."""
+    return structs.replace(ledger_pod(f"default/{name}"), uid=name, **fields)
+
+
+def entry(preemptor: str, *victims: LedgerPod, at: float = 1.0) -> LedgerEntry:
+    """Build an entry of second ``at`` that names victims on node-1, or none."""
+    return ledger_entry(int(at * SECOND), named_pod(preemptor), *victims)
 
 
 def unknown_outcome(followed: LedgerEntry) -> Outcome:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
+from msgspec.structs import replace
 
 from extender.ledger.database import Database, LedgerError, NoLedgerError, Statement
 from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, State, VictimOutcome
@@ -118,9 +119,14 @@ class StoreCases:
         followed = ledger_entry(minutes(1), WEB, ETL)
         await store.write(LedgerBatch([entry, followed]))
         etl = VictimOutcome(minutes(1), "etl-2", "node-9", minutes(2))
-        outcome = Outcome(State.BOUND, "node-1", minutes(3), (etl, VictimOutcome(minutes(4))))
+        lint = VictimOutcome(minutes(4), "lint-2")
+        outcome = Outcome(State.BOUND, "node-1", minutes(3), (etl, lint))
         await store.write(LedgerBatch(outcomes={entry.id: outcome}))
         assert await ledger.record(entry.id) == LedgerRecord(entry, outcome)
+        # The replacement of lint is followed until it is bound.
+        assert await ledger.open_records(0) == [LedgerRecord(entry, outcome), *plain(followed)]
+        bound = replace(outcome, victims=(etl, replace(lint, node="node-9", bound_ns=minutes(5))))
+        await store.write(LedgerBatch(outcomes={entry.id: bound}))
         assert await ledger.open_records(0) == plain(followed)
 
     async def test_counts_by_the_hour(self, store: LedgerStore, ledger: Ledger) -> None:

@@ -11,11 +11,11 @@ from extender.ledger.outcomes import FOLLOWED_NS, MOST_FOLLOWED
 from policies.kubernetes.snapshot import Pod
 from tests.builders import SECOND, pod
 from tests.extender.conftest import broken
-from tests.extender.ledger.ledgers import World, entry, ledger_pod, owned
+from tests.extender.ledger.ledgers import World, entry, named_pod, owned
 
-VICTIM = ledger_pod("web-1", owner="ReplicaSet/web")
-OTHER = ledger_pod("web-2", owner="ReplicaSet/web")
-BARE = ledger_pod("bare")
+VICTIM = named_pod("web-1", owner="ReplicaSet/web")
+OTHER = named_pod("web-2", owner="ReplicaSet/web")
+BARE = named_pod("bare")
 
 
 def started(*followed: LedgerEntry) -> World:
@@ -323,7 +323,7 @@ def test_only_the_newest_are_followed() -> None:
     world = World()
     surplus = 50
     entries = [
-        entry(f"vip-{n}", ledger_pod(f"web-{n}"), at=1 + n / 1000)
+        entry(f"vip-{n}", named_pod(f"web-{n}"), at=1 + n / 1000)
         for n in range(MOST_FOLLOWED + surplus)
     ]
     for each in entries:

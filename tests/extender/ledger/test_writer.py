@@ -19,11 +19,11 @@ from extender.ledger.store import Limits
 from extender.ledger.writer import LedgerWriter
 from tests.builders import SECOND, pod
 from tests.extender.conftest import HandClock
-from tests.extender.ledger.ledgers import entry, ledger_pod
+from tests.extender.ledger.ledgers import entry, named_pod
 from tests.extender.secure_serving.raw_clients import wait_until
 
 AMPLE = Limits(100 * 24 * 3600 * SECOND, 2**30)
-VICTIM = ledger_pod("web-1", owner="ReplicaSet/web")
+VICTIM = named_pod("web-1", owner="ReplicaSet/web")
 
 
 @dataclass
@@ -259,9 +259,7 @@ async def test_a_new_process_follows_what_the_former_did(writing: Writing) -> No
 
 async def test_work_of_any_size_is_counted(writing: Writing) -> None:
     """Requests and run times are those of the API: their product may exceed 64 bits."""
-    vast = ledger_pod(
-        "vast", requests={"cpu": 2**63 - 1, "example.com/a": 2**62}, run_seconds=10**9
-    )
+    vast = named_pod("vast", requests={"cpu": 2**63 - 1, "example.com/a": 2**62}, run_seconds=10**9)
     entries = [entry("vip", vast), entry("vip", vast, at=2)]
     writing.add(*entries)
     assert await writing.writer.flush()
