@@ -1,0 +1,149 @@
+"""Ledgers in files: pods, decisions and what followed, in one line each.
+
+Times are seconds after ``BEGINNING``. ``example_records`` are the decisions of docs/ledger.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from extender.ledger.entry import (
+    LedgerCandidate,
+    LedgerEntry,
+    LedgerPod,
+    LedgerRecord,
+    Outcome,
+    State,
+    VictimOutcome,
+    entry_id,
+)
+from extender.ledger.location import open_database
+from extender.ledger.sqlite_database import Access
+from extender.ledger.store import LedgerBatch, LedgerStore
+
+BEGINNING: Final = 1_767_366_245
+"""2026-01-02T15:04:05Z, in seconds since the epoch."""
+SECOND: Final = 10**9
+CRITERIA: Final = ("fewest PDB violations", "lowest priority of the first victim")
+WRITER: Final = 7
+
+
+def at(seconds: float) -> int:
+    """Return a time in nanoseconds since the epoch."""
+    return BEGINNING * SECOND + round(seconds * SECOND)
+
+
+def ledger_pod(key: str, priority: int = 0, **fields: Any) -> LedgerPod:
+    """Return the pod ``namespace/name``; its UID is its name unless a field says otherwise."""
+    namespace, _, name = key.rpartition("/")
+    known = {"uid": name, "requests": {"cpu": 1000}, **fields}
+    return LedgerPod(namespace=namespace or "default", name=name, priority=priority, **known)
+
+
+def candidate(
+    node: str,
+    victims: Iterable[LedgerPod],
+    criteria: Sequence[int] = (),
+    spared: Iterable[LedgerPod] = (),
+    violated: Sequence[str] = (),
+) -> LedgerCandidate:
+    """Return a node with its victims, the pods that are spared, and the budgets it violates."""
+    return LedgerCandidate(
+        node,
+        tuple(victims),
+        tuple(spared),
+        len(violated),
+        tuple(violated),
+        tuple(criteria),
+        {"cpu": 4000},
+        {"cpu": 4000},
+    )
+
+
+def decision(
+    seconds: float,
+    pod: LedgerPod,
+    *kept: LedgerCandidate,
+    outcome: Outcome | None = None,
+    **fields: Any,
+) -> LedgerRecord:
+    """Return a decision; the first of the ``kept`` candidates is chosen, if there is any."""
+    chosen: Mapping[str, Any] = {}
+    if kept:
+        by = CRITERIA[1] if len(kept) > 1 else None
+        chosen = {"node": kept[0].node, "kept": kept, "decided_by": by, "criteria": CRITERIA}
+    defaults = {"candidates": len(kept), "policy": "kube-scheduler", "release": "1.38", **chosen}
+    number = entry_id(at(seconds), WRITER)
+    entry = LedgerEntry(number, "preempt", pod, **{**defaults, **fields})
+    return LedgerRecord(entry, outcome or Outcome())
+
+
+def bound(seconds: float, node: str, *victims: VictimOutcome) -> Outcome:
+    """Return the outcome of a preemptor that was bound."""
+    return Outcome(State.BOUND, node, at(seconds), victims)
+
+
+def gone(
+    seconds: float, replacement: str = "", node: str = "", bound_at: float = 0
+) -> VictimOutcome:
+    """Return the outcome of a victim, and of the pod that took its place."""
+    return VictimOutcome(at(seconds), replacement, node, at(bound_at) if node else 0)
+
+
+async def write_ledger(path: Path, *records: LedgerRecord) -> str:
+    """Write decisions with their outcomes to the ledger in a file, and return its path."""
+    database = await open_database(str(path), Access.WRITE)
+    try:
+        store = LedgerStore(database)
+        await store.prepare()
+        await store.write(LedgerBatch([each.entry for each in records]))
+        await store.write(LedgerBatch(outcomes={each.entry.id: each.outcome for each in records}))
+    finally:
+        await database.close()
+    return str(path)
+
+
+def example_records() -> Sequence[LedgerRecord]:
+    """Return decisions in the cluster of the quick start."""
+    urgent = ledger_pod("urgent", 1000, priority_class="high", team="search")
+    report = ledger_pod(
+        "report",
+        100,
+        priority_class="low",
+        team="finance",
+        owner="Job/report",
+        requests={"cpu": 2000},
+        run_seconds=5400,
+    )
+    backup = ledger_pod(
+        "backup",
+        200,
+        priority_class="low",
+        team="storage",
+        owner="Job/backup",
+        requests={"cpu": 2000, "nvidia.com/gpu": 1},
+        run_seconds=7200,
+    )
+    train = ledger_pod("train", 1000, priority_class="high", team="search", owner="Job/train")
+    on_node_3 = candidate("node-3", [backup], (0, 200), [ledger_pod("tidy", 100)])
+    return (
+        decision(
+            0,
+            urgent,
+            candidate("node-1", [report], (0, 100), [ledger_pod("web-1", 500)]),
+            on_node_3,
+            candidates=3,
+            outcome=bound(14, "node-1", gone(12, "report-x7k2p", "node-2", 42)),
+        ),
+        decision(
+            60,
+            train,
+            msgspec.structs.replace(on_node_3, violated_pdbs=("default/backup",)),
+            outcome=Outcome(State.OPEN, victims=(gone(63),)),
+        ),
+        decision(90, train, fallback="late: waited 0.5 s", policy="", release=""),
+    )
