@@ -182,11 +182,12 @@ class Ledger:
     async def totals(
         self, since_ns: int, until_ns: int, grouping: Grouping, hours: int = 1
     ) -> Sequence[Total]:
-        """Return the pods of each group by periods of so many hours, the oldest first."""
+        """Return preemptors and victims of each group by periods of so many hours, oldest first."""
         rows = await self._database.fetch(
             f"SELECT hour / $3 * $3, role, name.text, sum(pods), sum(cpu), sum(devices)"  # noqa: S608 - a name
             f" FROM total JOIN name ON name.id = total.{grouping.value}"
-            " WHERE hour >= $1 AND hour < $2 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+            f" WHERE hour >= $1 AND hour < $2 AND role <= {Role.VICTIM}"
+            " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
             since_ns // HOUR_NS,
             -(-until_ns // HOUR_NS),
             hours,
@@ -213,18 +214,22 @@ class Ledger:
         )
         return {str(name): whole_number(count) for name, count in rows}
 
-    async def thrash(self, since_ns: int, limit: int) -> Sequence[Thrash]:
-        """Return the pairs of owners that preempted each other since a time, the worst first."""
+    async def thrash(self, since_ns: int, limit: int, before: int = NEWEST_ID) -> Sequence[Thrash]:
+        """Return the pairs of owners that preempted each other since a time, the worst first.
+
+        Only entries with an ID below ``before`` count.
+        """
         rows = await self._database.fetch(
             "WITH pair AS (SELECT d.owner AS one, v.owner AS other, count(*) AS times"
             " FROM decision d JOIN victim v ON v.decision = d.id WHERE d.id >= $1"
-            " AND v.decision >= $1 GROUP BY 1, 2)"
+            " AND v.decision >= $1 AND d.id < $3 GROUP BY 1, 2)"
             " SELECT a.text, b.text, p.times, q.times FROM pair p"
             " JOIN pair q ON q.one = p.other AND q.other = p.one AND p.one < p.other"
             " JOIN name a ON a.id = p.one JOIN name b ON b.id = p.other"
             " ORDER BY p.times + q.times DESC, 1, 2 LIMIT $2",
             first_id(since_ns),
             limit,
+            before,
         )
         return [
             Thrash(str(a), str(b), whole_number(one), whole_number(other))

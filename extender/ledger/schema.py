@@ -21,10 +21,15 @@ HOUR_NS: Final = 3600 * 10**9
 
 
 class Role(IntEnum):
-    """Whose pods a total counts."""
+    """What a total counts: preemptors that have victims, their victims, or pods of entries.
+
+    ``DECISION`` counts the pods of all entries, ``FALLBACK`` those of fallback answers.
+    """
 
     PREEMPTOR = 0
     VICTIM = 1
+    DECISION = 2
+    FALLBACK = 3
 
 
 def pod_hash(key: str) -> int:

@@ -220,7 +220,7 @@ class LedgerStore:
         return pod_hash(pod.key), namespace, priority_class
 
     def _totals(self, entries: Iterable[LedgerEntry]) -> Iterator[Row]:
-        """Count the preemptors that have victims, and their victims, with the work that is lost."""
+        """Count decisions, preemptors that have victims, and victims with the work that is lost."""
         counts: dict[tuple[int, ...], list[int]] = {}
 
         def add(entry: LedgerEntry, role: Role, pod: LedgerPod, cpu: int, devices: int) -> None:
@@ -231,6 +231,9 @@ class LedgerStore:
                 total[place] += amount
 
         for entry in entries:
+            add(entry, Role.DECISION, entry.pod, 0, 0)
+            if entry.fallback:
+                add(entry, Role.FALLBACK, entry.pod, 0, 0)
             if entry.victims:
                 add(entry, Role.PREEMPTOR, entry.pod, 0, 0)
             for victim in entry.victims:
