@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 
 import msgspec
 import typer
 from rich.console import RenderableType
 
+from extender.cli.field_rows import field_rows
 from extender.config.policy_file import PolicyFile, policy_schema
 from extender.config.preemption_policy import InvalidPolicyError, load_policy_file
-from extender.config.source_document import FieldPath, format_path
 from extender.terminal.command_line import OutputOption
 from extender.terminal.output import Answer, OutputFormat, print_answer
-from extender.terminal.tables import plain_table
+from extender.terminal.plain_tables import plain_table
 
 CHECK_EXAMPLE: Final = "policy check policy.yaml"
 SHOW_EXAMPLE: Final = "policy show kube-scheduler -o yaml"
 SCHEMA_EXAMPLE: Final = "policy schema"
-_NONE: Final = "none"
 
 
 def check_policy(
@@ -60,24 +58,7 @@ def print_policy_schema() -> None:
 def _policy_table(file: PolicyFile) -> RenderableType:
     table = plain_table("rule", "field", "value")
     for rule in file.rules:
-        for path, value in _leaves((), msgspec.to_builtins(rule)):
-            shown = rule.name if path == ("name",) else ""
-            table.add_row(shown, format_path(path), value)
+        for path, value in field_rows(msgspec.to_builtins(rule)):
+            shown = rule.name if path == "name" else ""
+            table.add_row(shown, path, value)
     return table
-
-
-def _leaves(path: FieldPath, value: object) -> Iterator[tuple[FieldPath, str]]:
-    """Yield the fields that have no fields of their own."""
-    match value:
-        case Mapping():
-            for key, each in value.items():
-                yield from _leaves((*path, key), each)
-        case [Mapping(), *_] as objects:
-            for index, each in enumerate(objects):
-                yield from _leaves((*path, index), each)
-        case [*names]:
-            yield path, ", ".join(map(str, names)) or _NONE
-        case float():
-            yield path, f"{value:g}"
-        case _:
-            yield path, str(value) or _NONE

@@ -13,7 +13,7 @@ from rich.text import Text
 from extender.eviction import explanation
 from extender.eviction.scenario import ScenarioStepResult
 from extender.terminal.output import TableRows
-from extender.terminal.tables import plain_table
+from extender.terminal.plain_tables import plain_table
 from policies.eviction.manager import SyncResult
 from policies.eviction.observations import BYTE_SIGNALS
 from policies.eviction.ranking import PodUsage, ranking_steps

@@ -11,7 +11,7 @@ from rich.text import Text
 from extender.explain.workloadspread import SpreadExplanation
 from extender.kube.workloadspread.pod_injection import InjectionResult
 from extender.terminal.output import TableRows
-from extender.terminal.tables import plain_table
+from extender.terminal.plain_tables import plain_table
 from policies.workloadspread.deletion_costs import DELETION_ORDER, Cost, SubsetRank
 from policies.workloadspread.model import (
     FAKE_SUBSET,

@@ -92,7 +92,11 @@ FiltersOption = Annotated[
 ]
 OutputOption = Annotated[
     OutputFormat,
-    typer.Option("-o", "--output", help="wide: a table with all rows; name: one name per line."),
+    typer.Option(
+        "-o",
+        "--output",
+        help="wide: a table with all rows; name: one name per line; csv: rows of ledger commands.",
+    ),
 ]
 NowOption = Annotated[
     datetime | None,

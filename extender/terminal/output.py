@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from threading import Timer
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 from rich.console import Console, RenderableType
@@ -32,6 +33,7 @@ class OutputFormat(Enum):
     JSON = "json"
     YAML = "yaml"
     NAME = "name"
+    CSV = "csv"
 
 
 class TableRows(Enum):
@@ -49,13 +51,22 @@ def _no_names() -> Iterable[str]:
     raise OutputError("-o name: the answer names no objects; expected table, wide, json or yaml")
 
 
+def no_rows() -> NoReturn:
+    """Raise OutputError: an answer cannot be printed as CSV."""
+    raise OutputError("-o csv: the answer has no rows; expected table, wide, json or yaml")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command prints: a document, a table, or names as of kubectl: ``pod/web``."""
+    """What a command prints: a document, a table, names as of kubectl (``pod/web``), or rows.
+
+    The first row of ``rows`` has the names of the columns.
+    """
 
     document: Callable[[], object]
     table: Callable[[TableRows], RenderableType]
     names: Callable[[], Iterable[str]] = _no_names
+    rows: Callable[[], Iterable[Sequence[object]]] = no_rows
 
 
 def print_answer(output: OutputFormat, answer: Answer) -> None:
@@ -68,6 +79,8 @@ def print_answer(output: OutputFormat, answer: Answer) -> None:
             sys.stdout.write(msgspec.yaml.encode(answer.document()).decode())
         case OutputFormat.NAME:
             sys.stdout.writelines(f"{name}\n" for name in answer.names())
+        case OutputFormat.CSV:
+            csv.writer(sys.stdout, lineterminator="\n").writerows(answer.rows())
         case OutputFormat.TABLE:
             stdout_console().print(answer.table(TableRows.LIMITED))
         case OutputFormat.WIDE:

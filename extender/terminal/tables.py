@@ -10,6 +10,7 @@ from rich.text import Text
 
 from extender.terminal.criterion_values import heading, shown_criteria, shown_value
 from extender.terminal.output import TableRows
+from extender.terminal.plain_tables import plain_table
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import Candidate, freed_devices
 from policies.preemption.explanation import PreemptionExplanation, ProtectedPod
@@ -142,14 +143,6 @@ def _names(names: Sequence[str], rows: TableRows, separator: str = ", ") -> str:
     shown = rows.at_most(_SHOWN_NAMES)
     rest = [f"and {len(names) - shown} more"] if len(names) > shown else []
     return separator.join([*names[:shown], *rest])
-
-
-def plain_table(*columns: str) -> Table:
-    """Return a table without lines."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
 
 
 def _not_evaluated_warning(filters: Iterable[str]) -> Iterator[Text]:

@@ -16,7 +16,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from extender.terminal.tables import plain_table
+from extender.terminal.plain_tables import plain_table
 from fakeapi.demo.observed_state import ObservedNode, ObservedPod, ObservedState
 from fakeapi.demo.scenarios.preemption_story import POOL, LoopScenario
 from fakeapi.demo.steps import DemoStep

@@ -14,7 +14,7 @@ from extender.eviction.advise.executor import Action
 from extender.eviction.advise.rounds import ObservationRound
 from extender.eviction.explanation import format_time, result_message
 from extender.eviction.tables import RankingTable, format_amount
-from extender.terminal.tables import plain_table
+from extender.terminal.plain_tables import plain_table
 from policies.eviction.forecast import NodeForecast, ThresholdForecast
 from policies.eviction.signals import Signal
 from policies.eviction.trends import Trend
