@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from extender.explain.cluster_objects import WarnAboutFields
     from extender.kube.decoders.manifests import Manifest
 
+_LEDGER_SUMMARY: Final = "List, show and count the decisions of a ledger."
 _POLICY_SUMMARY: Final = "Check and show preemption policies; no server needed."
 
 FindUnknownFields = Callable[[bytes], Iterable[str]]
@@ -45,12 +46,16 @@ def extender_commands(
         LazyCommand(
             "check-config", "Validate a configuration file, and print all of its errors.", _check
         ),
+        LazyCommand("ledger", _LEDGER_SUMMARY, _ledger),
         LazyCommand("policy", _POLICY_SUMMARY, _policy),
         LazyCommand("serve", "Answer kube-scheduler's filter and preempt calls.", serve),
         LazyCommand(
             "record",
             "Record the objects and events of an API server, for reprieve replay.",
             _record,
+        ),
+        LazyCommand(
+            "why", "Show why a pod was preempted, or what it preempted, and what followed.", _why
         ),
     )
 
@@ -190,3 +195,43 @@ def _record() -> typer.Typer:
     from extender.recording.command import EXAMPLE, record_events
 
     return single_command(record_events, EXAMPLE)
+
+
+def _why() -> typer.Typer:
+    from extender.cli.why_command import EXAMPLE, why
+
+    return single_command(why, EXAMPLE)
+
+
+def _ledger() -> typer.Typer:
+    return command_group(
+        _LEDGER_SUMMARY,
+        "ledger list --ledger ledger.db",
+        (
+            LazyCommand("list", "List decisions, the newest first.", _ledger_list),
+            LazyCommand("show", "Show everything that is kept of a decision.", _ledger_show),
+            LazyCommand(
+                "stats",
+                "Count preempted pods, lost work, violated budgets and outcomes.",
+                _ledger_stats,
+            ),
+        ),
+    )
+
+
+def _ledger_list() -> typer.Typer:
+    from extender.cli.ledger_commands import LIST_EXAMPLE, list_decisions
+
+    return single_command(list_decisions, LIST_EXAMPLE)
+
+
+def _ledger_show() -> typer.Typer:
+    from extender.cli.ledger_commands import SHOW_EXAMPLE, show_decision
+
+    return single_command(show_decision, SHOW_EXAMPLE)
+
+
+def _ledger_stats() -> typer.Typer:
+    from extender.cli.ledger_commands import STATS_EXAMPLE, show_statistics
+
+    return single_command(show_statistics, STATS_EXAMPLE)

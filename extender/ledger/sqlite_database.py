@@ -108,6 +108,8 @@ async def open_sqlite(path: Path, access: Access) -> SqliteDatabase:
     def connect() -> sqlite3.Connection:
         if access is Access.READ and not path.exists():
             raise NoLedgerError(f"{path}: no such file")
+        if path.is_dir():
+            raise LedgerError(f"{path}: a directory; expected a file")
         connection = sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?mode={access.value}",
             _BUSY_SECONDS,

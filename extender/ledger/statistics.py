@@ -126,7 +126,7 @@ async def _counts(database: Database, period: Period, grouping: Grouping) -> Seq
 
 
 def _groups(counts: Sequence[Row]) -> Sequence[GroupTotal]:
-    """Return the groups with preemptions, those that lost most first."""
+    """Return the groups with preemptions, those with the most victims first."""
     victims = {row[0]: row for row in counts if row[1] == Role.VICTIM}
     preemptors = {row[0]: row for row in counts if row[1] == Role.PREEMPTOR}
     groups = []
