@@ -19,12 +19,12 @@ from extender.ledger.why import (
 from extender.terminal.output import TableRows
 from extender.terminal.plain_tables import plain_table, plain_text, rows_table
 
-_SHOWN_OLDER = 5
+_SHOWN_OTHERS = 5
 
 
 def why_table(document: WhyDocument, rows: TableRows) -> RenderableType:
-    """Return the newest decision in full, and a line for each older one."""
-    return Group(decision_table(document["newest"], rows), *_older(document["older"], rows))
+    """Return one decision in full, and a line for each other one."""
+    return Group(decision_table(document["decision"], rows), *_others(document["others"], rows))
 
 
 def decision_table(decision: DecisionAccount, rows: TableRows) -> RenderableType:
@@ -75,14 +75,14 @@ def _comparison(values: Sequence[ComparisonDocument]) -> Table:
     )
 
 
-def _older(older: Sequence[DecisionSummary], rows: TableRows) -> Iterator[RenderableType]:
-    if not older:
+def _others(others: Sequence[DecisionSummary], rows: TableRows) -> Iterator[RenderableType]:
+    if not others:
         return
-    shown = rows.at_most(_SHOWN_OLDER)
-    yield Text(f"{len(older)} older", style="bold")
+    shown = rows.at_most(_SHOWN_OTHERS)
+    yield Text(f"other decisions: {len(others)}", style="bold")
     yield rows_table(
         ("at", "decision", "summary"),
-        ((each["at"], each["id"], each["summary"]) for each in older[:shown]),
+        ((each["at"], each["id"], each["summary"]) for each in others[:shown]),
     )
-    if len(older) > shown:
-        yield Text(f"and {len(older) - shown} more")
+    if len(others) > shown:
+        yield Text(f"and {len(others) - shown} more")

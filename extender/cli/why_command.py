@@ -103,7 +103,7 @@ def why(
 
 
 def _print(output: OutputFormat, found: WhyDocument | ClusterEvidence) -> None:
-    if "newest" in found:
+    if "decision" in found:
         document = found
         print_answer(output, Answer(lambda: document, lambda rows: why_table(document, rows)))
         return

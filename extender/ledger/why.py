@@ -1,6 +1,6 @@
 """Why a pod was preempted, or which pods it preempted: the sentences of its records.
 
-The document has the newest decision about a pod in full, and a sentence about each older one. Its
+The document has the newest preemption in full, and a sentence about each other decision. Its
 account consists of lines, each about a topic such as ``node`` or ``decided by``, so that a command,
 a page and a tool show the same text. Every sentence is made from an entry and its outcome alone.
 """
@@ -72,11 +72,15 @@ class DecisionAccount(DecisionSummary):
 
 @final
 class WhyDocument(TypedDict):
-    """The output of ``why -o json``: the newest decision about a pod, and the older ones."""
+    """The output of ``why -o json``.
+
+    ``decision`` is the newest decision about a pod that names victims, or the newest one if none
+    does: a preemptor is filtered again and again. ``others`` are the other ones, the newest first.
+    """
 
     pod: str
-    newest: DecisionAccount
-    older: list[DecisionSummary]
+    decision: DecisionAccount
+    others: list[DecisionSummary]
 
 
 def why_document(key: str, uid: str, records: Sequence[LedgerRecord]) -> WhyDocument | None:
@@ -88,10 +92,11 @@ def why_document(key: str, uid: str, records: Sequence[LedgerRecord]) -> WhyDocu
     found.sort(key=lambda each: -each.entry.id)
     if not found:
         return None
+    shown = next((each for each in found if each.entry.victims), found[0])
     return {
         "pod": key,
-        "newest": decision_account(found[0], key),
-        "older": [decision_summary(each, key) for each in found[1:]],
+        "decision": decision_account(shown, key),
+        "others": [decision_summary(each, key) for each in found if each is not shown],
     }
 
 

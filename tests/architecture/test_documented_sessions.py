@@ -2,7 +2,7 @@
 
 A page has sessions: blocks that begin with `$ reprieve`. A comment before a block names the file
 that the block is; `$ cat FILE` shows a file. Commands run in a folder with these files and those of
-the repository. In shown output, `…` stands for anything.
+the repository, and with the ledger of tests/builders/ledgers.py. In shown output, `…` stands for anything.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from typing import Final
 
 import pytest
 
+from tests.builders.ledgers import example_records, write_ledger
 from tests.commands import COMMAND, ROOT
 
 ELSEWHERE: Final = {"quick-start.md", "advise"}
 """A page and a command that need servers: tests/e2e and tests/extender/eviction run them."""
+LEDGER: Final = "ledger.db"
+"""The file of commands that read a ledger."""
 
 _BLOCK = re.compile(
     r"(?:<!-- (?P<name>\S+) -->\n\n)?"
@@ -88,6 +91,8 @@ async def test_a_command_prints_what_the_page_shows(
         (tmp_path / folder).symlink_to(ROOT / folder)
     for name, text in page.files.items():
         (tmp_path / name).write_text(text)
+    if LEDGER in typed:
+        await write_ledger(tmp_path / LEDGER, *example_records())
     process = await create_subprocess_exec(
         *COMMAND,
         *shlex.split(typed)[1:],
@@ -122,6 +127,7 @@ def test_the_pages_that_show_outputs_are_read() -> None:
         "eviction.md",
         "explain.md",
         "how-it-decides.md",
+        "ledger.md",
         "policies.md",
         "record-replay.md",
         "scaledown.md",

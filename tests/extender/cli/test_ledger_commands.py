@@ -22,6 +22,12 @@ ID: Final = format_id(example_records()[0].entry.id)
 PERIOD: Final = ("--since", "2026-01-02T15:00:00Z", "--until", "2026-01-02T16:00:00Z")
 
 
+@pytest.fixture(autouse=True)
+def no_folding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Print lines of any length: pytest-xdist sets the width of a terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def ledger(tmp_path: Path) -> str:
     return asyncio.run(write_ledger(tmp_path / "ledger.db", *example_records()))
@@ -34,7 +40,7 @@ def printed(capsys: Capture) -> list[str]:
     return [" ".join(line.split()) for line in out.splitlines()]
 
 
-def test_why_has_the_newest_decision_and_a_line_for_each_older_one(
+def test_why_has_the_newest_preemption_and_a_line_for_each_other_decision(
     tmp_path: Path, command_line: Run, capsys: Capture
 ) -> None:
     web = ledger_pod("web", 1)
@@ -48,7 +54,7 @@ def test_why_has_the_newest_decision_and_a_line_for_each_older_one(
     assert lines[1:3] == ["at 2026-01-02T15:05:05Z", "preemptor default/urgent (priority 9)"]
     older = format_id(records[0].entry.id)
     assert lines[-3:] == [
-        "1 older",
+        "other decisions: 1",
         "at decision summary",
         f"2026-01-02T15:04:05Z {older} {lines[0]}",
     ]
@@ -61,13 +67,13 @@ def test_why_as_a_document_has_the_sentences_the_entry_and_the_outcome(
     assert command_line("why", "default/report", "--ledger", ledger, "-o", output) == 0
     out = capsys.readouterr().out
     found: Any = json.loads(out) if output == "json" else yaml.safe_load(out)
-    newest = found["newest"]
-    assert (found["pod"], found["older"]) == ("default/report", [])
-    assert (newest["id"], newest["role"]) == (ID, "victim")
-    assert {line["topic"] for line in newest["account"]} >= {"why this pod", "followed"}
-    assert newest["entry"]["decidedBy"] == "lowest priority of the first victim"
-    assert newest["outcome"]["victims"][0]["replacement"] == "report-x7k2p"
-    assert [each["runnerUpShown"] for each in newest["comparison"] if each["decides"]] == ["200"]
+    told = found["decision"]
+    assert (found["pod"], found["others"]) == ("default/report", [])
+    assert (told["id"], told["role"]) == (ID, "victim")
+    assert {line["topic"] for line in told["account"]} >= {"why this pod", "followed"}
+    assert told["entry"]["decidedBy"] == "lowest priority of the first victim"
+    assert told["outcome"]["victims"][0]["replacement"] == "report-x7k2p"
+    assert [each["runnerUpShown"] for each in told["comparison"] if each["decides"]] == ["200"]
 
 
 def test_the_environment_names_the_ledger(

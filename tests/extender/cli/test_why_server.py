@@ -205,7 +205,9 @@ async def test_a_page_has_the_records_of_a_pod(tmp_path: Path) -> None:
             "why", "default/report", "--server", f"{url}/ui", "--token-file", str(token)
         )
         refused = await reprieve("why", "default/report", "--server", url)
-    assert found["newest"]["summary"] == "default/report was preempted on node-1 for default/urgent"
+    assert (
+        found["decision"]["summary"] == "default/report was preempted on node-1 for default/urgent"
+    )
     assert (refused.code, len(refused.err.splitlines())) == (1, 1)
     assert "401 Unauthorized: no token; expected the token in --token-file" in refused.err
 

@@ -29,7 +29,7 @@ def why(key: str, *records: LedgerRecord, uid: str = "") -> WhyDocument:
 def account(key: str, *records: LedgerRecord) -> Mapping[str, Sequence[str]]:
     """Return the texts of the newest decision by topic."""
     texts: dict[str, list[str]] = {}
-    for line in why(key, *records)["newest"]["account"]:
+    for line in why(key, *records)["decision"]["account"]:
         texts.setdefault(line["topic"], []).append(line["text"])
     return texts
 
@@ -142,7 +142,7 @@ def test_the_outcome_of_a_preemptor_is_a_sentence(outcome: Outcome, text: str) -
 )
 def test_a_decision_about_a_preemptor_is_a_sentence(fields: Any, summary: str) -> None:
     found = why("default/urgent", decision(0, URGENT, **fields))
-    assert (found["newest"]["role"], found["newest"]["summary"]) == ("preemptor", summary)
+    assert (found["decision"]["role"], found["decision"]["summary"]) == ("preemptor", summary)
 
 
 def test_a_decision_without_a_node_has_its_reasons() -> None:
@@ -164,23 +164,30 @@ def test_a_decision_without_a_node_has_its_reasons() -> None:
     assert found["note"] == ["deferred"]
 
 
-def test_the_newest_decision_is_in_full_and_older_ones_are_a_line_each() -> None:
+def test_the_newest_preemption_is_in_full_and_other_decisions_are_a_line_each() -> None:
     records = [
         decision(n, URGENT, candidate(f"node-{n}", [WEB]), outcome=bound(n, "x", gone(n + 1)))
         for n in range(3)
     ]
     found = why("default/web", *records)
-    assert found["newest"]["entry"] == records[2].entry
-    assert [each["summary"] for each in found["older"]] == [
+    assert found["decision"]["entry"] == records[2].entry
+    assert [each["summary"] for each in found["others"]] == [
         "default/web was preempted on node-1 for default/urgent",
         "default/web was preempted on node-0 for default/urgent",
     ]
 
 
+def test_a_preemption_comes_before_newer_decisions_without_victims() -> None:
+    preemption = decision(0, URGENT, candidate("node-1", [WEB]))
+    found = why("default/urgent", preemption, decision(9, URGENT, fits=1))
+    assert found["decision"]["entry"] == preemption.entry
+    assert [each["summary"] for each in found["others"]] == ["default/urgent fits 1 node"]
+
+
 def test_a_victim_that_was_not_deleted_was_only_named() -> None:
     found = why("default/web", decision(0, URGENT, candidate("node-1", [WEB])))
     summary = "default/web was named as a victim on node-1 for default/urgent"
-    assert (found["newest"]["role"], found["newest"]["summary"]) == ("victim", summary)
+    assert (found["decision"]["role"], found["decision"]["summary"]) == ("victim", summary)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +208,7 @@ def test_a_uid_selects_one_of_several_pods_of_a_name(
         for n, each in ((1, "first"), (2, "second"))
     ]
     found = why_document(key, uid, records)
-    told = [] if found is None else [found["newest"]["at"], *(it["at"] for it in found["older"])]
+    told = [] if found is None else [found["decision"]["at"], *(it["at"] for it in found["others"])]
     assert told == [f"2026-01-02T15:04:{5 + second:02}Z" for second in seconds]
 
 
