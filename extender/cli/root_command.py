@@ -55,7 +55,9 @@ def extender_commands(
             _record,
         ),
         LazyCommand(
-            "why", "Show why a pod was preempted, or what it preempted, and what followed.", _why
+            "why",
+            "Show why a pod was preempted, or which pods it preempted, and what followed.",
+            _why,
         ),
     )
 
@@ -212,7 +214,7 @@ def _ledger() -> typer.Typer:
             LazyCommand("show", "Show everything that is kept of a decision.", _ledger_show),
             LazyCommand(
                 "stats",
-                "Count preempted pods, lost work, violated budgets and outcomes.",
+                "Count preempted pods, lost work, violated budgets, thrashing pairs and outcomes.",
                 _ledger_stats,
             ),
         ),

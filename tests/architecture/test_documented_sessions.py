@@ -2,7 +2,8 @@
 
 A page has sessions: blocks that begin with `$ reprieve`. A comment before a block names the file
 that the block is; `$ cat FILE` shows a file. Commands run in a folder with these files and those of
-the repository, and with the ledger of tests/builders/ledgers.py. In shown output, `…` stands for anything.
+the repository, and with the ledger of tests/builders/ledgers.py. In shown output, `…` stands for
+anything.
 """
 
 from __future__ import annotations
