@@ -1,8 +1,9 @@
 """Statistics of a ledger over a period: what was preempted, what it cost, and whether it helped.
 
 Pods and lost work are read from the totals by the hour, so a period consists of whole hours, and
-each pod counts in its own namespace and class. The outcomes of preemptors are those of the newest
-preemptions of the period, at most ``MOST_OUTCOMES``: to read all would take a second per million.
+each pod counts in its own namespace and class. The outcomes of preemptors, and the pairs that
+preempt each other, are those of the newest preemptions of the period, at most ``MOST_PREEMPTIONS``:
+to read all would take seconds in a ledger of a million.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from statistics import median_low
 from typing import Final, NamedTuple
 
 from extender.ledger.database import Database, Row
-from extender.ledger.entry import State, first_id
+from extender.ledger.entry import State, first_id, time_of_id
 from extender.ledger.queries import Grouping, Ledger, Thrash
 from extender.ledger.schema import HOUR_NS, Role
 from extender.ledger.store import STATES
 
-MOST_OUTCOMES: Final = 10_000
+MOST_PREEMPTIONS: Final = 20_000
 _MOST_PAIRS: Final = 1000
 _MICROSECOND_NS: Final = 1000
 
@@ -95,7 +96,7 @@ async def read_statistics(database: Database, period: Period, grouping: Grouping
     prefix = f"{period.namespace}/" if period.namespace else ""
     budgets = await ledger.budgets(period.since_ns, period.until_ns)
     before = first_id(period.until_ns)
-    pairs = await ledger.thrash(period.since_ns, _MOST_PAIRS, before)
+    pairs = await ledger.thrash(await _newest_since(database, period), _MOST_PAIRS, before)
     return Statistics(
         period,
         grouping,
@@ -148,6 +149,18 @@ def _count_of(role: Role, counts: Sequence[Row]) -> int:
     return sum(int(row[2] or 0) for row in counts if row[1] == role)
 
 
+async def _newest_since(database: Database, period: Period) -> int:
+    """Return the time of the first of the newest preemptions of a period."""
+    rows = await database.fetch(
+        "SELECT id FROM decision WHERE id >= $1 AND id < $2 AND victims > 0 ORDER BY id DESC"
+        " LIMIT 1 OFFSET $3",
+        first_id(period.since_ns),
+        first_id(period.until_ns),
+        MOST_PREEMPTIONS - 1,
+    )
+    return time_of_id(int(rows[0][0] or 0)) if rows else period.since_ns
+
+
 async def _outcomes(database: Database, period: Period) -> Outcomes:
     selected, parameters = _selected(
         period, "decision", first_id(period.since_ns), first_id(period.until_ns)
@@ -155,7 +168,7 @@ async def _outcomes(database: Database, period: Period) -> Outcomes:
     rows = await database.fetch(
         "SELECT state, ended FROM decision"  # noqa: S608 - names
         f" WHERE id >= $1 AND id < $2 AND victims > 0{selected} ORDER BY id DESC"
-        f" LIMIT {MOST_OUTCOMES}",
+        f" LIMIT {MOST_PREEMPTIONS}",
         *parameters,
     )
     states = [STATES[int(row[0] or 0)] for row in rows]
