@@ -1,0 +1,1 @@
+"""The page of the ledger: which pods were preempted, why, and what would have spared them."""

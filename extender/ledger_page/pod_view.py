@@ -1,0 +1,123 @@
+"""The page of a pod: every decision that names it, what followed, and what its owner can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from extender.ledger.entry import LedgerPod, LedgerRecord
+from extender.ledger_page.amounts import SECOND_NS, count_of, format_interval
+from extender.ledger_page.decision_view import SpareLinks
+from extender.ledger_page.sentences import (
+    headline,
+    preemptor_followed,
+    victim_followed,
+    victim_sentence,
+)
+from extender.ledger_page.view import PodLink, View, decision_url, pod_link
+
+_LONG_RUN_SECONDS = 600
+
+
+class StoryEntry(View, frozen=True, kw_only=True):
+    """A decision that names the pod; ``role`` is ``victim`` or ``preemptor``."""
+
+    url: str
+    at: str
+    role: str
+    sentence: str
+    followed: str
+    spare: str
+
+
+class PodView(View, frozen=True, kw_only=True):
+    """The page of a pod, the oldest decision first; ``truncated`` if older ones are left out."""
+
+    pod: PodLink
+    summary: str
+    hints: tuple[str, ...]
+    spare: str
+    story: tuple[StoryEntry, ...]
+    truncated: bool
+
+
+def pod_view(
+    key: str, newest_first: Sequence[LedgerRecord], limit: int, spare_links: SpareLinks
+) -> PodView:
+    """Return the page of a pod that at least one record names."""
+    records = newest_first[:limit]
+    story = tuple(_entry(key, record, spare_links) for record in reversed(records))
+    evicted = [(record, place) for record in records if (place := _place(key, record)) is not None]
+    last = evicted[0][0] if evicted else records[0]
+    pod = last.entry.victims[evicted[0][1]] if evicted else last.entry.pod
+    spare = next((each.spare for each in reversed(story) if each.spare), "")
+    return PodView(
+        pod=pod_link(pod),
+        summary=victim_sentence(*evicted[0]) if evicted else headline(last),
+        hints=tuple(_hints(pod, last, len(evicted))) if evicted else (),
+        spare=spare,
+        story=story,
+        truncated=len(newest_first) > limit,
+    )
+
+
+def _place(key: str, record: LedgerRecord) -> int | None:
+    victims = record.entry.victims
+    return next((place for place, victim in enumerate(victims) if victim.key == key), None)
+
+
+def _entry(key: str, record: LedgerRecord, spare_links: SpareLinks) -> StoryEntry:
+    entry, place = record.entry, _place(key, record)
+    links = spare_links(entry)
+    if place is None:
+        return StoryEntry(
+            url=decision_url(entry.id),
+            at=entry.at,
+            role="preemptor",
+            sentence=headline(record),
+            followed=preemptor_followed(record) if entry.victims else "",
+            spare="",
+        )
+    return StoryEntry(
+        url=decision_url(entry.id),
+        at=entry.at,
+        role="victim",
+        sentence=victim_sentence(record, place),
+        followed=victim_followed(record, place),
+        spare=links[place].url if links else "",
+    )
+
+
+def _hints(pod: LedgerPod, record: LedgerRecord, evictions: int) -> Iterator[str]:
+    """Yield what can be done, each for a fact that the entry shows."""
+    entry, preemptor = record.entry, record.entry.pod
+    with_class = f", class {preemptor.priority_class}" if preemptor.priority_class else ""
+    yield (
+        f"Its priority is {pod.priority:,}, that of {preemptor.key} {preemptor.priority:,}"
+        f"{with_class}. A pod is a victim only of pods of higher priority: a PriorityClass of"
+        f" {preemptor.priority:,} or more excludes this preemption."
+    )
+    chosen = entry.chosen
+    if chosen is not None and chosen.num_pdb_violations:
+        budgets = ", ".join(chosen.violated_pdbs) or "a disruption budget"
+        yield (
+            f"The decision violates {budgets}. A budget is a preference, not a guarantee, unless"
+            " the policy has a guard with strict budgets."
+        )
+    elif "fewest PDB violations" in entry.criteria:
+        yield (
+            "The decision violates no PodDisruptionBudget: none covers the pod, or its budget"
+            " allowed this eviction. A budget that allows none makes other nodes preferable."
+        )
+    if pod.run_seconds >= _LONG_RUN_SECONDS:
+        ran = format_interval(pod.run_seconds * SECOND_NS)
+        yield (
+            f"It had run for {ran}. What it had not saved is lost: save checkpoints, and name their"
+            " annotation in the policy, which can then prefer victims that lose less work."
+        )
+    if not pod.owner:
+        yield "It has no controller, so no pod replaces it: run it with a Job or a Deployment."
+    if evictions > 1:
+        yield (
+            f"It was a victim in {count_of(evictions, 'decision')}. A cool-down in the policy"
+            " protects the pods of a workload for a time after an eviction."
+        )

@@ -1,0 +1,109 @@
+"""Sentences about a decision: what it was, why, and what followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from extender.ledger.entry import LedgerEntry, LedgerRecord, State
+from extender.ledger_page.amounts import count_of, format_interval
+
+
+def headline(record: LedgerRecord) -> str:
+    """Return what was decided and why, in one sentence."""
+    entry, pod = record.entry, record.entry.pod.key
+    if entry.fallback:
+        return f"No decision was made for {pod}: {entry.fallback}."
+    if entry.fits is not None:
+        return f"{pod} fits {count_of(entry.fits, 'node')} without preemption."
+    if entry.chosen is None:
+        return f"{pod} preempts no pods: {_no_node(entry)}."
+    if not entry.victims:
+        return f"{pod} was sent to {entry.node} without victims{_ending(entry)}"
+    places = range(len(entry.victims))
+    names = _names([victim.key for victim in entry.victims])
+    return f"{names} {_fate(record, places)} {entry.node} so that {pod} could run{_ending(entry)}"
+
+
+def victim_sentence(record: LedgerRecord, place: int) -> str:
+    """Return what became of one victim of a decision, and why."""
+    entry = record.entry
+    fate, pod = _fate(record, range(place, place + 1)), entry.pod.key
+    return f"{entry.victims[place].key} {fate} {entry.node} so that {pod} could run{_ending(entry)}"
+
+
+def reason(entry: LedgerEntry) -> str:
+    """Return what decided between the nodes, "" if it is not known."""
+    rival = entry.runner_up
+    if entry.decided_by is None:
+        return "no other node was a candidate" if entry.candidates == 1 else ""
+    if rival is None:
+        return f"{entry.decided_by} decided"
+    return f"{entry.decided_by} separated {entry.node} from {rival.node}"
+
+
+def what_followed(record: LedgerRecord) -> Iterator[str]:
+    """Yield a sentence about the preemptor, and one for each victim that is gone."""
+    entry = record.entry
+    if not entry.victims:
+        return
+    yield preemptor_followed(record)
+    for place in range(len(entry.victims)):
+        yield victim_followed(record, place)
+
+
+def preemptor_followed(record: LedgerRecord) -> str:
+    """Return what became of the preemptor."""
+    entry, outcome = record.entry, record.outcome
+    pod, after = entry.pod.key, f"after {format_interval(outcome.ended_ns - entry.at_ns)}"
+    match outcome.state:
+        case State.BOUND:
+            instead = "" if outcome.node == entry.node else f" instead of {entry.node}"
+            return f"{pod} was bound to {outcome.node}{instead} {after}."
+        case State.DELETED:
+            return f"{pod} was deleted or finished {after}, before it was bound."
+        case State.SUPERSEDED:
+            return f"A later decision about {pod} replaced this one {after}."
+        case State.UNKNOWN:
+            return f"It is not known what became of {pod}."
+        case State.OPEN:
+            return f"{pod} is not bound yet."
+
+
+def victim_followed(record: LedgerRecord, place: int) -> str:
+    """Return when a victim was gone, and what replaced it."""
+    entry, pod = record.entry, record.entry.victims[place]
+    if place >= len(record.outcome.victims) or not record.outcome.victims[place].gone_ns:
+        return f"It is not known that {pod.key} is gone."
+    found = record.outcome.victims[place]
+    gone = f"{pod.key} was gone after {format_interval(found.gone_ns - entry.at_ns)}"
+    if not found.replacement:
+        return f"{gone}. {'No replacement is known.' if pod.owner else 'It has no controller.'}"
+    replacement = f"{pod.namespace}/{found.replacement}"
+    if not found.bound_ns:
+        return f"{gone}. {replacement} replaces it, and is not bound yet."
+    waited = format_interval(found.bound_ns - entry.at_ns)
+    return f"{gone}. {replacement} replaces it, bound to {found.node} after {waited}."
+
+
+def _no_node(entry: LedgerEntry) -> str:
+    if entry.refused_attempt:
+        return entry.refused_attempt
+    if entry.refused_nodes:
+        return f"guards of the policy refused {count_of(sum(entry.refused_nodes.values()), 'node')}"
+    return "no node is a candidate" if not entry.candidates else "no candidate was named"
+
+
+def _fate(record: LedgerRecord, places: range) -> str:
+    verb = "was" if len(places) == 1 else "were"
+    outcomes = record.outcome.victims
+    gone = all(place < len(outcomes) and outcomes[place].gone_ns for place in places)
+    return f"{verb} {'evicted' if gone else 'chosen for eviction'} from"
+
+
+def _names(keys: Sequence[str]) -> str:
+    return count_of(len(keys), "pod") if len(keys) > 2 else " and ".join(keys)
+
+
+def _ending(entry: LedgerEntry) -> str:
+    why = reason(entry)
+    return f": {why}." if why else "."

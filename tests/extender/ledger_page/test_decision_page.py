@@ -1,0 +1,170 @@
+"""The page of a decision."""
+
+from __future__ import annotations
+
+import pytest
+from markupsafe import escape
+from msgspec.structs import replace
+
+from extender.ledger.entry import Outcome
+from extender.ledger_page.criteria_table import criteria_table
+from extender.ledger_page.packed_bars import packed_bars
+from tests.extender.ledger_page.conftest import OpenPage, counterfactuals
+from tests.extender.ledger_page.records import (
+    CHOSEN,
+    DECISION,
+    PREEMPTOR,
+    RIVAL,
+    VICTIM,
+    record,
+    without_victims,
+)
+
+
+def test_bars_show_a_node_before_and_after() -> None:
+    cpu, memory = packed_bars(CHOSEN, PREEMPTOR)
+    assert [(each.kind, each.label, each.amount, each.x, each.width) for each in cpu.before] == [
+        ("other", "other pods", "4 cores", 0, 50),
+        ("spared", "batch/a-2", "1 core", 50, 12.5),
+        ("victim", "batch/a-1", "2 cores", 62.5, 25),
+        ("free", "free", "1 core", 87.5, 12.5),
+    ]
+    assert [(each.kind, each.amount) for each in cpu.after] == [
+        ("other", "4 cores"),
+        ("spared", "1 core"),
+        ("preemptor", "3 cores"),
+    ]
+    assert (memory.resource, memory.allocatable) == ("memory", "16 GiB")
+    assert [(each.kind, each.amount) for each in memory.after] == [
+        ("other", "3 GiB"),
+        ("free", "13 GiB"),
+    ]
+
+
+def test_a_bar_of_more_than_the_node_has_is_scaled_to_it() -> None:
+    pod = replace(PREEMPTOR, requests={"cpu": 11000})
+    (cpu, _) = packed_bars(CHOSEN, pod)
+    assert cpu.over
+    assert sum(each.width for each in cpu.after) == pytest.approx(100)
+    assert sum(each.width for each in cpu.before) == pytest.approx(50)
+
+
+def test_the_criterion_that_separates_the_candidates_is_marked() -> None:
+    rows = criteria_table(record().entry)
+    assert [(each.criterion, each.chosen, each.rival, each.effect) for each in rows] == [
+        ("fewest PDB violations", "0", "1", "decides"),
+        ("lowest priority of the first victim", "10", "10", "not needed"),
+        ("smallest sum of priorities", "10", "10", "not needed"),
+        ("fewest victims", "1", "1", "not needed"),
+        (
+            "latest start of the most important victims",
+            "2026-09-21T12:13:20Z",
+            "2026-09-21T13:13:20Z",
+            "not needed",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("least lost work", 3600 * 1000 * 5 // 2, "2.5 h"),
+        ("least run time", 90, "1 min 30 s"),
+        ("most restarts", -3, "3"),
+        ("highest quota usage", -805, "80.5%"),
+        ("latest start of the most important victims", -(2**63 - 1), "not started"),
+        ("a criterion of a plugin", 12345, "12,345"),
+    ],
+)
+def test_values_are_written_with_their_unit(name: str, value: int, text: str) -> None:
+    kept = replace(CHOSEN, criteria=(value,)), replace(RIVAL, criteria=(value,))
+    (row,) = criteria_table(record(criteria=(name,), decided_by="node name", kept=kept).entry)
+    assert (row.chosen, row.rival, row.effect) == (text, text, "equal")
+
+
+async def test_the_page_has_what_its_json_has(open_page: OpenPage) -> None:
+    other = replace(RIVAL, node="node-11", criteria=())
+    found = record(
+        kept=(CHOSEN, RIVAL, other),
+        candidates=3,
+        message="0/9 nodes are available",
+        notes=("left out: node-4",),
+        protected={"databases": 2},
+        untried=5,
+        search="no victims are cheaper by lost work",
+        digest="abcd",
+        took_microseconds=1500,
+    )
+    async with open_page([found]) as page:
+        document = await page.json(DECISION)
+        html = await page.html(DECISION)
+    assert document["headline"].startswith("batch/a-1 was evicted from node-7")
+    assert document["victims"][0]["replacementUrl"] == "/ui/pods/batch/a-1x"
+    assert [each["node"] for each in document["others"]] == ["node-11"]
+    texts = [
+        document["headline"],
+        document["followed"],
+        document["victims"][0]["followed"],
+        document["untried"],
+        document["search"],
+        document["message"],
+        *document["notes"],
+        *document["facts"].values(),
+        *(row["criterion"] for row in document["criteria"]),
+        *document["rejected"],
+        *document["protected"],
+        "db/c",
+    ]
+    for text in texts:
+        assert escape(text) in html
+
+
+async def test_a_decision_without_a_node_is_shown(open_page: OpenPage) -> None:
+    async with open_page([without_victims(message="0/9 nodes are available")]) as page:
+        document = await page.json(DECISION)
+        html = await page.html(DECISION)
+    assert (document["chosen"], document["victims"], document["criteria"]) == (None, [], [])
+    assert "web/b preempts no pods: no node is a candidate." in html
+
+
+async def test_what_would_have_spared_a_victim_is_asked_for_by_a_link(open_page: OpenPage) -> None:
+    async with open_page([record()], counterfactuals=counterfactuals) as page:
+        first = await page.json(DECISION)
+        spared = await page.json(first["victims"][0]["spare"].partition("#")[0])
+        html = await page.html(f"{DECISION}?spare=0")
+        assert "spare: &#39;1&#39;" in await page.html(f"{DECISION}?spare=1", status=400)
+    assert first["spare"] is None
+    assert spared["spare"] == {"pod": "batch/a-1", "lines": ["a-1 with a priority of 1000"]}
+    assert "a-1 with a priority of 1000" in html
+
+
+async def test_without_an_answer_the_page_explains_why(open_page: OpenPage) -> None:
+    async def unknown(*_: object) -> None:
+        return None
+
+    async with open_page([record()], counterfactuals=unknown) as page:
+        html = await page.html(f"{DECISION}?spare=0")
+    assert "the ledger has not kept the inputs of this decision" in html
+
+
+async def test_without_counterfactuals_there_is_no_link(open_page: OpenPage) -> None:
+    async with open_page([record()]) as page:
+        document = await page.json(DECISION)
+        await page.html(f"{DECISION}?spare=0", status=400)
+    assert document["victims"][0]["spare"] == ""
+
+
+async def test_hostile_names_are_text(open_page: OpenPage) -> None:
+    name = """"><script>alert('x')</script>"""
+    found = record(victim=replace(VICTIM, name=name), message=name, notes=(name,), policy=name)
+    async with open_page([found]) as page:
+        for path in (DECISION, "/ui/"):
+            html = await page.html(path)
+            assert "<script>alert" not in html
+            assert escape(name) in html
+
+
+async def test_a_victim_without_an_outcome_is_shown(open_page: OpenPage) -> None:
+    async with open_page([record(outcome=Outcome())]) as page:
+        html = await page.html(DECISION)
+    assert "It is not known that batch/a-1 is gone." in html

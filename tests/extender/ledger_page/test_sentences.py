@@ -1,0 +1,129 @@
+"""What the page writes about a decision."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from extender.ledger.entry import LedgerRecord, Outcome, State, VictimOutcome
+from extender.ledger_page.amounts import format_amount, format_interval
+from extender.ledger_page.sentences import headline, preemptor_followed, victim_followed
+from tests.builders.ledger import GIB, SECOND
+from tests.extender.ledger_page.records import AT, CHOSEN, VICTIM, record, without_victims
+
+ENDING = "so that web/b could run: fewest PDB violations separated node-7 from node-9."
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (record(), f"batch/a-1 was evicted from node-7 {ENDING}"),
+        (record(outcome=Outcome()), f"batch/a-1 was chosen for eviction from node-7 {ENDING}"),
+        (
+            record(kept=(CHOSEN,), decided_by=None, candidates=1),
+            (
+                "batch/a-1 was evicted from node-7 so that web/b could run: no other node was a"
+                " candidate."
+            ),
+        ),
+        (without_victims(), "web/b preempts no pods: no node is a candidate."),
+        (
+            without_victims(refused_attempt="cool-down of batch"),
+            "web/b preempts no pods: cool-down of batch.",
+        ),
+        (
+            without_victims(candidates=3, refused_nodes={"strict budgets": 3}),
+            "web/b preempts no pods: guards of the policy refused 3 nodes.",
+        ),
+        (without_victims(fits=1, verb="filter"), "web/b fits 1 node without preemption."),
+        (without_victims(fallback="late"), "No decision was made for web/b: late."),
+    ],
+)
+def test_a_decision_is_one_sentence(found: LedgerRecord, sentence: str) -> None:
+    assert headline(found) == sentence
+
+
+def test_two_victims_are_named_and_three_are_counted() -> None:
+    def with_victims(number: int) -> LedgerRecord:
+        victims = tuple(replace(VICTIM, name=f"a-{place}") for place in range(number))
+        return record(kept=(replace(CHOSEN, victims=victims),), decided_by=None, outcome=Outcome())
+
+    assert headline(with_victims(2)).startswith("batch/a-0 and batch/a-1 were chosen")
+    assert headline(with_victims(3)).startswith("3 pods were chosen for eviction from node-7")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        (Outcome(State.BOUND, "node-7", AT + 3 * SECOND), "web/b was bound to node-7 after 3.0 s."),
+        (
+            Outcome(State.BOUND, "node-8", AT + 90 * SECOND),
+            "web/b was bound to node-8 instead of node-7 after 1 min 30 s.",
+        ),
+        (
+            Outcome(State.DELETED, "", AT + SECOND),
+            "web/b was deleted or finished after 1.0 s, before it was bound.",
+        ),
+        (
+            Outcome(State.SUPERSEDED, "", AT + SECOND),
+            "A later decision about web/b replaced this one after 1.0 s.",
+        ),
+        (Outcome(State.UNKNOWN), "It is not known what became of web/b."),
+        (Outcome(), "web/b is not bound yet."),
+    ],
+)
+def test_what_became_of_the_preemptor(outcome: Outcome, sentence: str) -> None:
+    assert preemptor_followed(record(outcome=outcome)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        (VictimOutcome(), "It is not known that batch/a-1 is gone."),
+        (
+            VictimOutcome(AT + SECOND),
+            "batch/a-1 was gone after 1.0 s. No replacement is known.",
+        ),
+        (
+            VictimOutcome(AT + SECOND, "a-1x"),
+            "batch/a-1 was gone after 1.0 s. batch/a-1x replaces it, and is not bound yet.",
+        ),
+        (
+            VictimOutcome(AT + SECOND, "a-1x", "node-5", AT + 5 * SECOND),
+            "batch/a-1 was gone after 1.0 s. batch/a-1x replaces it, bound to node-5 after 5.0 s.",
+        ),
+    ],
+)
+def test_what_became_of_a_victim(outcome: VictimOutcome, sentence: str) -> None:
+    found = record(outcome=Outcome(State.UNKNOWN, victims=(outcome,)))
+    assert victim_followed(found, 0) == sentence
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0.0 s"),
+        (0.25, "0.2 s"),
+        (9.96, "10 s"),
+        (60, "1 min"),
+        (3661, "1 h 1 min"),
+        (86400 * 3 + 3600 * 4, "3 d 4 h"),
+    ],
+)
+def test_intervals_have_their_two_largest_units(seconds: float, text: str) -> None:
+    assert format_interval(int(seconds * SECOND)) == text
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "text"),
+    [
+        ("cpu", 1000, "1 core"),
+        ("cpu", 1500, "1.5 cores"),
+        ("memory", 512, "512 B"),
+        ("memory", 3 * GIB // 2, "1.5 GiB"),
+        ("hugepages-2Mi", 2**21, "2 MiB"),
+        ("nvidia.com/gpu", 8, "8"),
+    ],
+)
+def test_amounts_have_the_unit_of_their_resource(resource: str, amount: int, text: str) -> None:
+    assert format_amount(resource, amount) == text
