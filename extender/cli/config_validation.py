@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -18,6 +19,8 @@ import typer
 from extender.config.access_token import VARIABLE, read_token
 from extender.config.component_config import (
     Config,
+    LedgerConfig,
+    PageConfig,
     PartialConfig,
     TracingConfig,
     read_config,
@@ -59,14 +62,48 @@ def check_config(
     print(f"{file}: valid")  # noqa: T201 - the answer
 
 
-def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: Clock) -> Config:
+@dataclass(frozen=True, slots=True)
+class LedgerFlags:
+    """The flags of the command line about the ledger and its page."""
+
+    location: str | None = None
+    snapshots: bool = False
+    port: int | None = None
+
+    def apply(self, config: Config) -> Config:
+        """Return the configuration with these flags. Raise ConfigError."""
+        ledger, page = config.ledger, config.page
+        if self.location is not None:
+            if not self.location:
+                raise ConfigError("--ledger: expected a path, or postgresql://…")
+            ledger = msgspec.structs.replace(
+                ledger or LedgerConfig(self.location), location=self.location
+            )
+        if self.snapshots:
+            if ledger is None:
+                raise ConfigError("--ledger-snapshots: expected --ledger as well")
+            ledger = msgspec.structs.replace(ledger, snapshots=True)
+        if self.port is not None:
+            page = msgspec.structs.replace(page or PageConfig(), port=self.port)
+        return msgspec.structs.replace(config, ledger=ledger, page=page)
+
+
+NO_LEDGER_FLAGS: Final = LedgerFlags()
+
+
+def load_serving_config(
+    path: Path | None,
+    overrides: Mapping[str, Any],
+    clock: Clock,
+    ledger: LedgerFlags = NO_LEDGER_FLAGS,
+) -> Config:
     """Return the configuration from ``path``, overridden by ``overrides``, the fields set by flags.
 
     Raise InvalidConfigError with all errors, or another ConfigError if the file cannot be read.
     Certificates are validated at the clock's time.
     """
     read = PartialConfig(Config()) if path is None else read_config(path)
-    config = msgspec.structs.replace(read.value, **overrides)
+    config = ledger.apply(msgspec.structs.replace(read.value, **overrides))
 
     def place(text: str) -> str:
         field = text.partition(":")[0].partition(".")[0]

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-import msgspec
 import typer
 
 from extender.cli.config_validation import (
+    LedgerFlags,
     load_serving_config,
     log_engine_warning,
     log_gate_warnings,
     log_interval_warnings,
 )
-from extender.config.component_config import Config, LedgerConfig
+from extender.config.component_config import Config
 from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.connection import connect
@@ -91,6 +91,15 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
             bool,
             typer.Option("--ledger-snapshots", help="Keep the input of each decision, too."),
         ] = False,
+        ui_port: Annotated[
+            int | None,
+            typer.Option(
+                "--ui-port",
+                min=0,
+                max=65535,
+                help="Serve the pages of the ledger; 0: any free port. Needs $REPRIEVE_TOKEN.",
+            ),
+        ] = None,
     ) -> None:
         """Answer kube-scheduler's filter and preempt calls."""
         flags = {
@@ -102,8 +111,8 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
             "feature_gates": feature_gates,
         }
         overrides = {name: value for name, value in flags.items() if value is not None}
-        settings = load_serving_config(config, overrides, SystemClock())
-        settings = with_ledger(settings, ledger, ledger_snapshots=ledger_snapshots)
+        flags_of_ledger = LedgerFlags(ledger, ledger_snapshots, ui_port)
+        settings = load_serving_config(config, overrides, SystemClock(), flags_of_ledger)
         log_to_stderr(settings.log.level, settings.log.format)
         log_gate_warnings(settings)
         log_interval_warnings(settings)
@@ -117,20 +126,6 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
         asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
 
     return serve
-
-
-def with_ledger(settings: Config, location: str | None, *, ledger_snapshots: bool) -> Config:
-    """Return the configuration with the ledger of the command line. Raise ConfigError."""
-    ledger = settings.ledger
-    if location is not None:
-        if not location:
-            raise ConfigError("--ledger: expected a path, or postgresql://…")
-        ledger = msgspec.structs.replace(ledger or LedgerConfig(location), location=location)
-    if ledger_snapshots:
-        if ledger is None:
-            raise ConfigError("--ledger-snapshots: expected --ledger as well")
-        ledger = msgspec.structs.replace(ledger, snapshots=True)
-    return msgspec.structs.replace(settings, ledger=ledger)
 
 
 async def _serve(
@@ -161,6 +156,8 @@ async def _serve(
             raise ConfigError(f"{config.host}:{config.port}: {error.strerror}") from None
         stop = stop_signal()  # before the line that tells a parent process that the server is up
         print(f"listening on {extender.url}", flush=True)  # noqa: T201 - part of the interface
+        if extender.page_url:
+            print(f"ledger on {extender.page_url}", flush=True)  # noqa: T201
         if cluster is not None:
             await cluster.on_serving(extender)
         limiting = asyncio.create_task(

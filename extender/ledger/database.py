@@ -38,17 +38,12 @@ class NoLedgerError(LedgerError):
     """There is no ledger there, and none was to be made."""
 
 
-class Database(Protocol):
-    """A database; every method raises LedgerError if it fails."""
+class Reader(Protocol):
+    """A database that is read; every method raises LedgerError if it fails."""
 
     @property
     def location(self) -> str:
         """Where it is, for messages: without a password."""
-        ...
-
-    @property
-    def dialect(self) -> Dialect:
-        """What is written differently in definitions of tables."""
         ...
 
     async def tables(self) -> frozenset[str]:
@@ -59,16 +54,25 @@ class Database(Protocol):
         """Return the rows of a query."""
         ...
 
+    async def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class Database(Reader, Protocol):
+    """A database; every method raises LedgerError if it fails."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """What is written differently in definitions of tables."""
+        ...
+
     async def write(self, statements: Sequence[Statement]) -> None:
         """Execute statements in one transaction."""
         ...
 
     async def size(self) -> int:
         """Return the bytes that hold its rows; free space does not count."""
-        ...
-
-    async def close(self) -> None:
-        """Close it."""
         ...
 
 

@@ -2,58 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
 
+from extender.config.rules_source import RulesSource
+from extender.config.strict_decoding import ConfigError
 from extender.ledger.entry import entry_id
 from extender.ledger.entry_builder import EntryBuilder
+from extender.ledger.inputs.call_inputs import inputs_of
 from extender.ledger.writer import LedgerWriter
 from extender.observability.decision_log import ReasonCounts
-from extender.protocol.verb_context import AnswerContext, VerbResult
-from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.preemption.policy import SchedulerRules
+from extender.protocol.preempt_verb import PreemptArgs
+from extender.protocol.verb_context import AnswerContext, CallContext, VerbResult
+from extender.protocol.verbs import DecodedCall
 
 _DIGEST_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedCall:
+    """A call as it was decoded, and its body."""
+
+    args: DecodedCall
+    body: bytes
 
 
 @dataclass(slots=True)
 class DecisionRecorder:
     """Adds an entry for each answer to a call of one of the ``verbs``.
 
-    ``number`` is that of this process in the IDs of its entries.
+    ``number`` is that of this process in the IDs of its entries. ``read_rules`` returns the source
+    of the current rules if the inputs of decisions are to be kept.
     """
 
     writer: LedgerWriter
     builder: EntryBuilder
     verbs: Collection[str]
     number: int
+    read_rules: Callable[[], RulesSource] | None = None
     last_id: int = 0
+    _rules: RulesSource | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Read the source of the rules."""
+        self.reload_rules()
+
+    def reload_rules(self) -> None:
+        """Read the source of the rules again; no inputs are kept while it cannot be read."""
+        try:
+            self._rules = None if self.read_rules is None else self.read_rules()
+        except ConfigError:
+            self._rules = None
 
     def record(
         self,
+        call: ReceivedCall,
         answer: VerbResult,
-        snapshot: Snapshot,
-        rules: SchedulerRules,
+        context: CallContext,
         answered: AnswerContext,
         reasons: ReasonCounts,
-        body: bytes,
     ) -> None:
-        """Record an answer to a call with this body; ``reasons`` are those of rejected nodes."""
-        if answered.verb in self.verbs:
-            number, digest = self._next_id(answered.at_ns), _digest(body)
-            self.writer.add(
-                self.builder.entry(number, digest, answer, snapshot, rules, answered, reasons)
-            )
+        """Record an answer to a call; ``reasons`` are those of the nodes that it rejects."""
+        if answered.verb not in self.verbs:
+            return
+        entry = self.builder.entry(
+            self._next_id(answered.at_ns),
+            _digest(call.body),
+            answer,
+            context.snapshot,
+            context.rules,
+            answered,
+            reasons,
+        )
+        inputs = None
+        if self._rules is not None and entry.victims and isinstance(call.args, PreemptArgs):
+            inputs = inputs_of(call.args, context, self._rules)
+        self.writer.add(entry, inputs)
 
     def record_fallback(
-        self, pod: Pod, verb: str, request_id: str, at_ns: int, fallback: str, body: bytes
+        self, call: ReceivedCall, verb: str, request_id: str, at_ns: int, fallback: str
     ) -> None:
-        """Record a fallback answer to a call with this body."""
+        """Record a fallback answer to a call."""
         if verb in self.verbs:
-            number, digest = self._next_id(at_ns), _digest(body)
-            self.writer.add(self.builder.fallback(number, digest, pod, verb, request_id, fallback))
+            number, digest = self._next_id(at_ns), _digest(call.body)
+            self.writer.add(
+                self.builder.fallback(number, digest, call.args.pod, verb, request_id, fallback)
+            )
 
     def _next_id(self, at_ns: int) -> int:
         self.last_id = entry_id(at_ns, self.number, self.last_id)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from extender.config.component_config import is_postgresql
-from extender.ledger.database import Database, LedgerError
+from extender.ledger.database import Database, LedgerError, Row, Value
+from extender.ledger.schema import require_ledger
 from extender.ledger.sqlite_database import Access, open_sqlite
 
 
@@ -21,3 +24,45 @@ async def open_database(location: str, access: Access) -> Database:
             ) from None
         return await open_postgresql(location)
     return await open_sqlite(Path(location), access)
+
+
+class LazyReader:
+    """The database at a location, opened when it is first read, and again while that fails.
+
+    So a program starts before its ledger is there.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._opening = asyncio.Lock()
+        self._database: Database | None = None
+
+    @property
+    def location(self) -> str:
+        """Where it is; of PostgreSQL without user and password."""
+        return self._location.rpartition("@")[2]
+
+    async def tables(self) -> frozenset[str]:
+        """Return the names of its tables. Raise LedgerError."""
+        return await (await self._opened()).tables()
+
+    async def fetch(self, sql: str, *parameters: Value) -> Sequence[Row]:
+        """Return the rows of a query. Raise LedgerError."""
+        return await (await self._opened()).fetch(sql, *parameters)
+
+    async def close(self) -> None:
+        """Close it, if it is open."""
+        if self._database is not None:
+            await self._database.close()
+
+    async def _opened(self) -> Database:
+        async with self._opening:
+            if self._database is None:
+                database = await open_database(self._location, Access.READ)
+                try:
+                    await require_ledger(database)
+                except LedgerError:
+                    await database.close()
+                    raise
+                self._database = database
+            return self._database

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from extender.ledger.database import Database, LedgerError, Row, Value, whole_number
+from extender.ledger.database import LedgerError, Reader, Row, Value, whole_number
 from extender.ledger.entry import (
     LedgerRecord,
     Outcome,
@@ -90,7 +90,7 @@ class Thrash(NamedTuple):
 class Ledger:
     """Reads the ledger of a database; every method raises LedgerError."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Reader) -> None:
         self._database = database
 
     @property
@@ -211,6 +211,16 @@ class Ledger:
             " WHERE hour >= $1 AND hour < $2 GROUP BY 1 ORDER BY 2 DESC, 1",
             since_ns // HOUR_NS,
             -(-until_ns // HOUR_NS),
+        )
+        return {str(name): whole_number(count) for name, count in rows}
+
+    async def bindings_by_node(self, since_ns: int, until_ns: int) -> Mapping[str, int]:
+        """Return how many preemptors with victims were bound to each node, decided in a period."""
+        rows = await self._database.fetch(
+            "SELECT name.text, count(*) FROM decision JOIN name ON name.id = decision.node"
+            " WHERE decision.id >= $1 AND decision.id < $2 AND victims > 0 GROUP BY 1",
+            first_id(since_ns),
+            first_id(until_ns),
         )
         return {str(name): whole_number(count) for name, count in rows}
 

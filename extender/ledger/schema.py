@@ -14,7 +14,14 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Final
 
-from extender.ledger.database import Database, Dialect, LedgerError, NoLedgerError, Statement
+from extender.ledger.database import (
+    Database,
+    Dialect,
+    LedgerError,
+    NoLedgerError,
+    Reader,
+    Statement,
+)
 from extender.ledger.entry import FORMAT
 
 HOUR_NS: Final = 3600 * 10**9
@@ -77,7 +84,7 @@ def definitions(dialect: Dialect) -> Sequence[Statement]:
     ] + [Statement("INSERT INTO ledger_format (version) VALUES ($1)", [(FORMAT,)])]
 
 
-async def require_ledger(database: Database) -> None:
+async def require_ledger(database: Reader) -> None:
     """Raise LedgerError if the database has no ledger of this version."""
     tables = await database.tables()
     if "ledger_format" not in tables:

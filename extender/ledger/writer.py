@@ -12,14 +12,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import structlog
 
 from extender.kube.rest.clock import Clock
 from extender.ledger.database import Database, LedgerError
 from extender.ledger.entry import LedgerEntry, Outcome
+from extender.ledger.inputs.call_inputs import CallInputs
+from extender.ledger.inputs.input_encoder import MOST_WAITING, EncodedInputs, InputEncoder
 from extender.ledger.outcomes import FOLLOWED_NS, OutcomeTracker
 from extender.ledger.queries import Ledger
-from extender.ledger.store import LedgerBatch, LedgerStore, Limits
+from extender.ledger.schema import HOUR_NS
+from extender.ledger.store import Blob, LedgerBatch, LedgerStore, Limits
 from policies.kubernetes.snapshot import Pod
 
 FLUSH_SECONDS: Final = 0.25
@@ -32,6 +36,7 @@ _MOST_AT_ONCE: Final = 100
 _RETRY_SECONDS: Final = (1.0, 2.0, 5.0, 10.0)
 _PRUNE_SECONDS: Final = 10.0
 _LEAST_PRUNED: Final = 1_000
+_MOST_BLOB_BYTES: Final = 64 * 2**20
 
 
 @dataclass(slots=True)
@@ -71,15 +76,23 @@ class LedgerWriter:
         self._store: LedgerStore | None = None
         self._entries: list[LedgerEntry] = []
         self._outcomes: dict[int, Outcome] = {}
+        self._encoder = InputEncoder()
+        self._inputs: dict[int, CallInputs] = {}
+        self._blobs: dict[bytes, bytes] = {}
         self._error = ""
         self._log = structlog.get_logger()
 
-    def add(self, entry: LedgerEntry) -> None:
-        """Write an entry with the next batch, and follow what becomes of its pods."""
+    def add(self, entry: LedgerEntry, inputs: CallInputs | None = None) -> None:
+        """Write an entry with the next batch, and follow what becomes of its pods.
+
+        ``inputs`` are kept with it, unless too many wait.
+        """
         if len(self._entries) >= _MOST_WAITING:
             self.counts.dropped += 1
             return
         self._entries.append(entry)
+        if inputs is not None and len(self._inputs) < MOST_WAITING:
+            self._inputs[entry.id] = inputs
         self._tracker.follow(entry)
 
     @property
@@ -129,10 +142,14 @@ class LedgerWriter:
                 await self._database.close()
 
     async def _write_some(self, store: LedgerStore) -> None:
+        hour = self._clock.now_ns() // HOUR_NS
+        await self._encode_inputs(hour)
         entries, outcomes = self._entries[:_MOST_AT_ONCE], self._outcomes
         later = {each.id for each in self._entries[_MOST_AT_ONCE:]}
         written = {number: each for number, each in outcomes.items() if number not in later}
-        await store.write(LedgerBatch(entries, written))
+        blobs = [Blob(digest, body) for digest, body in self._blobs.items()]
+        await store.write(LedgerBatch(entries, written, blobs, hour))
+        self._blobs = {}
         self.counts.written += len(entries)
         del self._entries[: len(entries)]
         self._outcomes = {number: each for number, each in outcomes.items() if number in later}
@@ -143,6 +160,24 @@ class LedgerWriter:
             most = max(_LEAST_PRUNED, 2 * self._unpruned)
             await store.prune(self._clock.now_ns(), self._limits, most)
             self._unpruned, self._prune_at = 0, now + _PRUNE_SECONDS
+
+    async def _encode_inputs(self, hour: int) -> None:
+        """Encode the inputs that wait, in a thread: the first ones take a second."""
+        waiting, self._inputs = self._inputs, {}
+        if not waiting:
+            return
+        found = await asyncio.to_thread(self._encoder.encode, waiting, hour)
+        self._blobs.update(found.blobs)
+        if sum(map(len, self._blobs.values())) > _MOST_BLOB_BYTES:
+            self._encoder.reset()
+            self._blobs = {}
+            found = EncodedInputs({each.id: b"" for each in self._entries}, {})
+        self._entries = [
+            msgspec.structs.replace(each, snapshot=found.digests[each.id].hex())
+            if each.id in found.digests
+            else each
+            for each in self._entries
+        ]
 
     async def _opened(self) -> LedgerStore:
         if self._store is None:

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Final
 
 from extender.cluster.object_stores import PodStore
-from extender.config.component_config import LedgerConfig
+from extender.config.component_config import Config, LedgerConfig
+from extender.config.rules_source import read_rules_source
 from extender.kube.rest.clock import Clock
 from extender.ledger.decision_recorder import DecisionRecorder
 from extender.ledger.entry import WRITER_BITS
@@ -24,9 +25,12 @@ _DAY_NS: Final = 24 * 3600 * 10**9
 
 
 def build_recorder(
-    config: LedgerConfig, pods: PodStore, clock: Clock, rng: random.Random
+    settings: Config, config: LedgerConfig, pods: PodStore, clock: Clock, rng: random.Random
 ) -> DecisionRecorder:
-    """Return what records decisions, and follows what becomes of the pods of ``pods``."""
+    """Return what records decisions, and follows what becomes of the pods of ``pods``.
+
+    ``config`` is the ledger of the ``settings``.
+    """
     tracker = OutcomeTracker(clock.now_ns)
     pods.observer = tracker
     writer = LedgerWriter(
@@ -38,7 +42,11 @@ def build_recorder(
     )
     verbs = [verb.value for verb in config.verbs]
     return DecisionRecorder(
-        writer, EntryBuilder(config.team_label), verbs, rng.getrandbits(WRITER_BITS)
+        writer,
+        EntryBuilder(config.team_label),
+        verbs,
+        rng.getrandbits(WRITER_BITS),
+        partial(read_rules_source, settings) if config.snapshots else None,
     )
 
 

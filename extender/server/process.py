@@ -28,7 +28,7 @@ from extender.observability.metrics import Metrics
 from extender.observability.preemption_events import COMPONENT, PreemptionEventRecorder
 from extender.secure_serving.connection_limits import ConnectionRegistry
 from extender.secure_serving.dynamic_certificates import CertificateReloader
-from extender.secure_serving.listener import ClientCertAuthorizer, serve_app
+from extender.secure_serving.listener import ClientCertAuthorizer, ContextSource, serve_app
 from extender.server.call_queue import CallQueue
 from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
@@ -51,11 +51,15 @@ _GATES: Final[Mapping[str, FeatureGate]] = {
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """A served extender: its base URL, its service, and its open connections."""
+    """A served extender: its base URL, its service, and its open connections.
+
+    ``page_url`` is the URL of the pages of its ledger, "" without any.
+    """
 
     url: str
     service: Service
     connections: ConnectionRegistry
+    page_url: str = ""
 
     async def wait_synced(self) -> None:
         """Return when every informer has its first list, or the server refuses its kind."""
@@ -118,7 +122,7 @@ async def run_server(
         ledger=(
             None
             if config.ledger is None
-            else build_recorder(config.ledger, cluster.pods, clock, rng)
+            else build_recorder(config, config.ledger, cluster.pods, clock, rng)
         ),
     )
     ledger = None if service.ledger is None else service.ledger.writer
@@ -140,6 +144,7 @@ async def run_server(
     async with (
         _exporting_traces(service, config, clock),
         serve_app(app, config, connections, context) as listener,
+        _serving_page(config, cluster, clock, context) as page_url,
         asyncio.TaskGroup() as group,
     ):
         work = [informer.run() for informer in service.informers.values()]
@@ -159,7 +164,7 @@ async def run_server(
             work.append(_write_ledger(ledger, service))
         tasks = [group.create_task(each) for each in work]
         try:
-            yield ServerProcess(listener.url, service, connections)
+            yield ServerProcess(listener.url, service, connections, page_url)
         finally:
             service.readiness.stopping = True
             readiness_log.update()
@@ -189,6 +194,21 @@ def describe_assumed_gates(service: Service) -> str:
         f"taken as on, because the API server serves their objects: {', '.join(found)}; "
         "set featureGates to those of kube-scheduler"
     )
+
+
+@asynccontextmanager
+async def _serving_page(
+    config: Config, cluster: SchedulerCache, clock: Clock, context: ContextSource | None
+) -> AsyncIterator[str]:
+    """Serve the pages of the ledger while the block runs, if the configuration has them."""
+    if config.page is None or config.ledger is None:
+        yield ""
+        return
+    from extender.server.page_use import serve_page  # imported on use: start-up time
+
+    serving = serve_page(config, config.page, config.ledger, cluster, clock, context)
+    async with serving as url:
+        yield url
 
 
 async def _write_ledger(ledger: LedgerWriter, service: Service) -> None:

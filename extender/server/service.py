@@ -13,7 +13,7 @@ from extender.cluster.readiness import InformerState, Readiness
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.clock import Clock
-from extender.ledger.decision_recorder import DecisionRecorder
+from extender.ledger.decision_recorder import DecisionRecorder, ReceivedCall
 from extender.observability.decision_history import (
     DecisionHistory,
     DecisionRecord,
@@ -122,6 +122,8 @@ class Service:
         self.metrics.policy_reloads.inc()
         self.metrics.observe_policy(engine.rules)
         self.unreadable_costs.use(engine.rules, snapshot)
+        if self.ledger is not None:
+            self.ledger.reload_rules()
 
     async def call(self, verb_call: VerbCall) -> VerbReply:
         """Answer one call when the queue admits it.
@@ -185,7 +187,7 @@ class Service:
             answered = AnswerContext(
                 at_ns, request_id, verb, context.snapshot.generation, pods_version, took
             )
-            self._record(answer, context, answered, verb_call.body)
+            self._record(ReceivedCall(call, verb_call.body), answer, context, answered)
             self.metrics.queue_seconds.labels(verb_call.verb).observe(started - verb_call.arrived)
             if ended > deadline:
                 self.metrics.overdue.labels(verb_call.verb).inc()
@@ -273,7 +275,11 @@ class Service:
         return gauges.exposition()
 
     def _record(
-        self, answer: VerbResult, context: CallContext, answered: AnswerContext, body: bytes
+        self,
+        call: ReceivedCall,
+        answer: VerbResult,
+        context: CallContext,
+        answered: AnswerContext,
     ) -> None:
         verb, decision = answered.verb, answer.decision
         reasons = count_reasons(decision.rejected)
@@ -287,7 +293,7 @@ class Service:
         if self.preemption_events is not None:
             self.preemption_events.record(answer)
         if self.ledger is not None:
-            self.ledger.record(answer, context.snapshot, context.rules, answered, reasons, body)
+            self.ledger.record(call, answer, context, answered, reasons)
 
     def _fall_back(
         self, reason: FallbackReason, verb_call: VerbCall, detail: str
@@ -312,9 +318,8 @@ class Service:
             pod, at = pod_reference(call.pod), format_time(at_ns)
             self.decision_history.add(DecisionRecord(at, request_id, verb, pod, degraded=degraded))
             if self.ledger is not None:
-                self.ledger.record_fallback(
-                    call.pod, verb, request_id, at_ns, degraded, verb_call.body
-                )
+                received = ReceivedCall(call, verb_call.body)
+                self.ledger.record_fallback(received, verb, request_id, at_ns, degraded)
 
         return VerbReply(body, record)
 

@@ -124,8 +124,8 @@ async def _answered() -> dict[str, Figure]:
         for each in (without, keeping):
             await wait_ready(each.url, READY_SECONDS)
         body = preempt_body(snapshot_of(cluster(NODES)), _OFFERED)
-        urls = (f"{each.url}/preempt" for each in (keeping, without))
-        beside = await in_turns(*urls, body, _CALLS)
+        with_ledger, bare = f"{keeping.url}/preempt", f"{without.url}/preempt"
+        beside = await in_turns(with_ledger, bare, body, _CALLS)
     return dict(_ratios(beside.extender, beside.echo))
 
 

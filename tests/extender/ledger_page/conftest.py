@@ -17,7 +17,7 @@ from extender.ledger.queries import Ledger
 from extender.ledger.sqlite_database import Access, open_sqlite
 from extender.ledger_page.app import PageOptions, build_ui_app
 from extender.ledger_page.nodes_view import NodeUse
-from tests.builders.ledger import NOW_NS, write_ledger
+from tests.builders.plausible_ledgers import NOW_NS, write_ledger
 
 TOKEN = "a-token-of-a-test"
 

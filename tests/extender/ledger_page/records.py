@@ -17,7 +17,7 @@ from extender.ledger.entry import (
     entry_id,
     format_id,
 )
-from tests.builders.ledger import CRITERIA, GIB, NOW_NS, SECOND
+from tests.builders.plausible_ledgers import CRITERIA, GIB, NOW_NS, SECOND
 
 HOUR: Final = 3600 * SECOND
 AT: Final = NOW_NS - HOUR

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from extender.ledger.entry import LedgerRecord, Outcome, State, VictimOutcome
 from extender.ledger_page.amounts import format_amount, format_interval
 from extender.ledger_page.sentences import headline, preemptor_followed, victim_followed
-from tests.builders.ledger import GIB, SECOND
+from tests.builders.plausible_ledgers import GIB, SECOND
 from tests.extender.ledger_page.records import AT, CHOSEN, VICTIM, record, without_victims
 
 ENDING = "so that web/b could run: fewest PDB violations separated node-7 from node-9."

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from extender.ledger.entry import LedgerRecord
-from tests.builders.ledger import NOW_NS, ledger_records
+from tests.builders.plausible_ledgers import NOW_NS, ledger_records
 from tests.extender.ledger_page.conftest import OpenPage, PageClient, nodes
 from tests.extender.ledger_page.records import (
     AT,

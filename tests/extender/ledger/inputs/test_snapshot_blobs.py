@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.ledger.snapshot_blobs import FORMAT, SnapshotEncoder, load_snapshot
-from extender.ledger.snapshot_codec import BlobError, compress, digest_of, encode_value
+from extender.ledger.inputs.snapshot_blobs import FORMAT, SnapshotEncoder, load_snapshot
+from extender.ledger.inputs.snapshot_codec import BlobError, compress, digest_of, encode_value
 from policies.kubernetes.snapshot import PastPreemption, Snapshot
 from policies.kubernetes.storage import Storage, StorageKind, UnreadableObject
 from policies.testing.strategies import grouped_clusters, rich_clusters

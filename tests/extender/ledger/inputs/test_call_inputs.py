@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from extender.config.component_config import Config
 from extender.config.rules_source import RulesSource, build_rules, read_rules_source
-from extender.ledger.call_inputs import (
+from extender.ledger.inputs.call_inputs import (
     CallInputs,
     decode_inputs,
     encode_inputs,
     inputs_of,
 )
-from extender.ledger.snapshot_blobs import FORMAT, SnapshotEncoder
-from extender.ledger.snapshot_codec import (
+from extender.ledger.inputs.snapshot_blobs import FORMAT, SnapshotEncoder
+from extender.ledger.inputs.snapshot_codec import (
     BlobError,
     compress,
     digest_of,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.ledger.snapshot_blobs import FORMAT
-from extender.ledger.snapshot_codec import (
+from extender.ledger.inputs.snapshot_blobs import FORMAT
+from extender.ledger.inputs.snapshot_codec import (
     MAX_BLOB_BYTES,
     BlobError,
     compress,

@@ -29,7 +29,7 @@ from zlib import crc32
 
 import msgspec
 
-from extender.ledger.snapshot_codec import (
+from extender.ledger.inputs.snapshot_codec import (
     DIGEST_BYTES,
     BlobError,
     GetBlob,

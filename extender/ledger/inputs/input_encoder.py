@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from extender.ledger.call_inputs import CallInputs, encode_inputs
-from extender.ledger.snapshot_blobs import SnapshotEncoder
-from extender.ledger.snapshot_codec import BlobError
+from extender.ledger.inputs.call_inputs import CallInputs, encode_inputs
+from extender.ledger.inputs.snapshot_blobs import SnapshotEncoder
+from extender.ledger.inputs.snapshot_codec import BlobError
 
 MOST_WAITING: Final = 200
 """The most decisions whose inputs wait: each refers to a snapshot."""

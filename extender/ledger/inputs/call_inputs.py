@@ -2,8 +2,8 @@
 
 The blob of a decision has the preemptor, the candidates that kube-scheduler offered, the pending
 pods among their victims, and the digests of two values: the snapshot (see
-:mod:`extender.ledger.snapshot_blobs`), and the source of the rules. An offered victim that is on
-its node is stored as its place among the pods of the node, any other one as its UID.
+:mod:`extender.ledger.inputs.snapshot_blobs`), and the source of the rules. An offered victim that
+is on its node is stored as its place among the pods of the node, any other one as its UID.
 
 The source of the rules has the text of the policy file, comments included. The rules are built
 from it as ``serve`` builds them, with the costs and guards in Python of the packages that are
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 
 from extender.config.rules_source import RulesSource
-from extender.ledger.snapshot_blobs import (
+from extender.ledger.inputs.snapshot_blobs import (
     FORMAT,
     Digest,
     EncodedValue,
@@ -28,7 +28,7 @@ from extender.ledger.snapshot_blobs import (
     load_snapshot,
     verify_format,
 )
-from extender.ledger.snapshot_codec import BlobError, GetBlob, decode_value, read_blob
+from extender.ledger.inputs.snapshot_codec import BlobError, GetBlob, decode_value, read_blob
 from extender.protocol.extender_v1 import CandidateVictims
 from extender.protocol.preempt_verb import PreemptArgs
 from extender.protocol.verb_context import CallContext, Search

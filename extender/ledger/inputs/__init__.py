@@ -1,0 +1,1 @@
+"""The inputs of decisions, kept so that they can be decided again."""
