@@ -217,6 +217,7 @@ def _ledger() -> typer.Typer:
                 "Count preempted pods, lost work, violated budgets, thrashing pairs and outcomes.",
                 _ledger_stats,
             ),
+            LazyCommand("export", "Write decisions as Parquet files, by day.", _ledger_export),
         ),
     )
 
@@ -237,3 +238,9 @@ def _ledger_stats() -> typer.Typer:
     from extender.cli.ledger_commands import STATS_EXAMPLE, show_statistics
 
     return single_command(show_statistics, STATS_EXAMPLE)
+
+
+def _ledger_export() -> typer.Typer:
+    from extender.cli.ledger_export_command import EXPORT_EXAMPLE, export_decisions
+
+    return single_command(export_decisions, EXPORT_EXAMPLE)

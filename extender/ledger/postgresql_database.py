@@ -26,6 +26,7 @@ _CONNECTIONS: Final = 4
 _MILLISECONDS: Final = str(round(_STATEMENT_SECONDS * 1000))
 _SETTINGS: Final = {
     "application_name": "reprieve",
+    "jit": "off",  # compiling takes longer than any query of a ledger
     "statement_timeout": _MILLISECONDS,
     # Of a replica that is gone, while its transaction has the lock.
     "idle_in_transaction_session_timeout": _MILLISECONDS,

@@ -131,12 +131,12 @@ class Ledger:
         )
         return await self._records(rows)
 
-    async def records_after(self, number: int, until_ns: int, limit: int) -> Sequence[LedgerRecord]:
-        """Return the first entries, at most ``limit``, with a greater ID and before a time."""
+    async def records_after(self, number: int, before: int, limit: int) -> Sequence[LedgerRecord]:
+        """Return at most ``limit`` entries with IDs between two others, the oldest first."""
         rows = await self._database.fetch(
             f"SELECT {_COLUMNS} FROM decision WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3",  # noqa: S608 - a constant
             number,
-            first_id(until_ns),
+            before,
             limit,
         )
         return await self._records(rows)

@@ -19,8 +19,8 @@ LOCKS: Final = (
     *sorted((ROOT / "requirements").glob("*.txt")),
     ROOT / "deploy/docker/requirements.txt",
 )
-NOT_IN_THE_IMAGE: Final = {"cryptography", "hypothesis"}
-"""They are extras: for self-signed certificates, and for tests of policies."""
+NOT_IN_THE_IMAGE: Final = {"cryptography", "hypothesis", "pyarrow"}
+"""They are extras: for self-signed certificates, for tests of policies, and for Parquet files."""
 _HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 

@@ -41,7 +41,7 @@ class PostgresqlServer:
         self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", self._log, "-o", options)
 
     def stop(self) -> None:
-        """Stop it as a machine that is switched off: no client is told."""
+        """Stop it at once, as if the machine were switched off."""
         self._run("pg_ctl", "stop", "-w", "-m", "immediate", "-D", self._data)
 
     def make(self) -> None:

@@ -102,8 +102,8 @@ class StoreCases:
     ) -> None:
         entries = [ledger_entry(minutes(number), WEB, ETL) for number in range(5)]
         await store.write(LedgerBatch(entries))
-        first = await ledger.records_after(0, minutes(4), 3)
-        rest = await ledger.records_after(first[-1].entry.id, minutes(4), 3)
+        first = await ledger.records_after(0, entries[4].id, 3)
+        rest = await ledger.records_after(first[-1].entry.id, entries[4].id, 3)
         assert (first, rest) == (plain(*entries[:3]), plain(entries[3]))
 
     async def test_finds_a_pod_as_preemptor_and_as_victim(
