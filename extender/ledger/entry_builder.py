@@ -22,6 +22,10 @@ from policies.preemption.policy import SchedulerRules
 
 _MAX_REASONS: Final = 20
 _MAX_PODS: Final = 200
+_MAX_NAME: Final = 253
+"""Characters of names in Kubernetes: callers can send longer ones of owners."""
+
+_MAX_RESOURCES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class EntryBuilder:
             answered.verb,
             self._pod(decision.pod, now_ns),
             rejected={shortened(str(each)): n for each, n in reasons.most_common(_MAX_REASONS)},
-            notes=tuple(shortened_list(answer.notes)),
+            notes=(*_left_out(answer.named_candidate), *shortened_list(answer.notes)),
             policy=rules.policy.name,
             release=rules.release.name,
             request_id=answered.request_id,
@@ -124,13 +128,13 @@ class EntryBuilder:
     def _pod(self, pod: Pod, now_ns: int) -> LedgerPod:
         ran_ns = 0 if pod.started_ns is None else max(0, now_ns - pod.started_ns)
         return LedgerPod(
-            pod.namespace,
-            pod.name,
-            pod.uid,
+            _name(pod.namespace),
+            _name(pod.name),
+            _name(pod.uid),
             pod.priority,
-            pod.priority_class,
-            pod.labels.get(self.team_label, ""),
-            "" if pod.owner is None else f"{pod.owner.kind}/{pod.owner.name}",
+            _name(pod.priority_class),
+            _name(pod.labels.get(self.team_label, "")),
+            "" if pod.owner is None else _name(f"{pod.owner.kind}/{pod.owner.name}"),
             _by_name(pod.requests),
             ran_ns // SECOND_NS,
         )
@@ -167,6 +171,17 @@ def _brief(pod: Pod) -> LedgerPod:
     return LedgerPod(pod.namespace, pod.name, "", pod.priority, requests=_by_name(pod.requests))
 
 
+def _name(text: str) -> str:
+    """Return a name as a ledger keeps it: not too long, and without NUL, which PostgreSQL lacks."""
+    return shortened(text.replace("\0", "\N{REPLACEMENT CHARACTER}"), _MAX_NAME)
+
+
+def _left_out(named: Candidate | None) -> Iterator[str]:
+    """Yield a note about the victims that are not kept, if there are any."""
+    if named is not None and len(named.victims.pods) > _MAX_PODS:
+        yield f"{len(named.victims.pods) - _MAX_PODS} more victims are not kept"
+
+
 def _by_name(amounts: Resources) -> Mapping[str, int]:
     """Return the amounts that are not 0 by the name of the resource."""
     found = {
@@ -175,4 +190,5 @@ def _by_name(amounts: Resources) -> Mapping[str, int]:
         "ephemeral-storage": amounts.ephemeral_storage,
         **amounts.scalars,
     }
-    return {name: amount for name, amount in found.items() if amount}
+    requested = ((_name(name), amount) for name, amount in found.items() if amount)
+    return dict(islice(requested, _MAX_RESOURCES))

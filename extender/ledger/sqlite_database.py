@@ -118,12 +118,13 @@ async def open_sqlite(path: Path, access: Access) -> SqliteDatabase:
             uri=True,
         )
         try:
-            if access is Access.WRITE:
+            tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+            if access is Access.WRITE and (not tables or ("ledger_format",) in tables):
                 # An interrupted transaction leaves the file intact; NORMAL may lose the last ones
-                # of a machine that loses its power, not of a process that ends.
+                # of a machine that loses its power, not of a process that ends. A database that is
+                # no ledger is not changed.
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("SELECT count(*) FROM sqlite_master")
         except sqlite3.Error:
             connection.close()
             raise
