@@ -42,7 +42,7 @@ class Sessions:
 
     def is_token(self, given: str) -> bool:
         """Return whether a text is the token, in the same time for each text."""
-        found = sha256(given.encode(errors="surrogateescape")).digest()
+        found = sha256(_bytes(given)).digest()
         return hmac.compare_digest(found, self._token)
 
     def issue(self) -> str:
@@ -54,12 +54,12 @@ class Sessions:
         """Return whether a cookie is that of a session that has not expired."""
         expires, _, signature = cookie.partition(".")
         expected = self._signature(expires)
-        if not hmac.compare_digest(signature.encode(), expected.encode()):
+        if not hmac.compare_digest(_bytes(signature), _bytes(expected)):
             return False
         return (parse_integer(expires) or 0) * 10**9 > self._clock.now_ns()
 
     def _signature(self, expires: str) -> str:
-        return hmac.new(self._key, expires.encode(), "sha256").hexdigest()
+        return hmac.new(self._key, _bytes(expires), "sha256").hexdigest()
 
 
 class FailedAttempts:
@@ -83,6 +83,11 @@ class FailedAttempts:
     def _recent(self, client: str) -> list[float]:
         since = self._clock.monotonic() - RETRY_SECONDS
         return [at for at in self._failures.get(client, ()) if at > since]
+
+
+def _bytes(text: str) -> bytes:
+    """Return the bytes of a header, which need not be those of a valid text."""
+    return text.encode(errors="surrogateescape")
 
 
 def bearer_token(header: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -114,10 +115,9 @@ async def _static(renderer: Renderer, request: web.Request) -> web.StreamRespons
 async def _login(
     renderer: Renderer, sessions: Sessions, attempts: FailedAttempts, request: web.Request
 ) -> web.StreamResponse:
-    form = await request.post()
-    token, back = form.get("token"), form.get("next")
-    path = local_path(back if isinstance(back, str) else "")
-    if not isinstance(token, str) or not sessions.is_token(token.strip()):
+    form = dict(parse_qsl((await request.read()).decode(errors="replace")))
+    path = local_path(form.get("next", ""))
+    if not sessions.is_token(form.get("token", "").strip()):
         attempts.record(_client(request))
         problem = "This is not the token. Expected the one that the server was started with."
         return renderer.html(401, "login.html", problem=problem, back=path)

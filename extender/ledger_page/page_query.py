@@ -95,9 +95,12 @@ def parse_query(written: Mapping[str, str], allowed: Iterable[str], now_ns: int)
 
 
 def check_parameters(written: Mapping[str, str], allowed: Iterable[str]) -> None:
-    """Raise QueryError for a parameter that a page does not have."""
-    known = tuple(allowed)
-    for name in written:
+    """Raise QueryError for a parameter that a page does not have, or that is given twice."""
+    known, given = tuple(allowed), set[str]()
+    for name, _ in written.items():  # noqa: PERF102 - the items of a query repeat its names
+        if name in given:
+            raise QueryError(f"{name[:100]}: given twice")
+        given.add(name)
         if name not in known:
             similar = similar_name(name, known)
             hint = f"; did you mean {similar}?" if similar else ""

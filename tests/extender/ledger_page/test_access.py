@@ -180,6 +180,7 @@ def test_a_login_returns_only_to_a_page(written: str, path: str) -> None:
         ("/ui/?namespace=A_B", 400, "namespace: 'A_B': a lowercase RFC 1123 label"),
         ("/ui/?node=-", 400, "node: '-': a lowercase RFC 1123 subdomain"),
         ("/ui/?namespac=a", 400, "did you mean namespace?"),
+        ("/ui/?by=team&by=class", 400, "by: given twice"),
         ("/ui/?format=xml", 400, "format: 'xml'; expected html or json"),
         ("/ui/pressure?by=class", 400, "unknown parameter 'by'"),
         ("/ui/elsewhere", 404, "there is no page '/ui/elsewhere'"),
