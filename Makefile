@@ -16,7 +16,7 @@ LOCKED := $(INSTALL) --require-hashes --requirement requirements
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e postgresql operators operators-long image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e postgresql operators operators-long browser image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -60,6 +60,9 @@ OPERATOR_SECONDS := 600
 
 operators-long: $(CLIENTS) operators  ## run these operators for ten minutes with faults injected
 	OPERATOR_SECONDS=$(OPERATOR_SECONDS) $(BIN)/pytest -n 2 --timeout 1200 -m slow tests/e2e/operators
+
+browser: $(CLIENTS)  ## open the page of the ledger in Chromium: content, keys, accessibility, speed
+	$(BIN)/pytest --timeout 300 tests/browser
 
 IMAGE := dist/image.tar
 IMAGE_FILES := $(shell git ls-files extender policies deploy/docker requirements/build.txt pyproject.toml setup.py)
