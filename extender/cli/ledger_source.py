@@ -110,7 +110,7 @@ def read_ledger(location: str | None, read: Callable[[Database], Awaitable[T]]) 
         raise NoLedgerOptionError(
             f"no ledger; expected --ledger FILE, --ledger postgresql://…, or ${ENVIRONMENT}"
         )
-    with show_progress(f"reading {found.rpartition('@')[2]}"):
+    with show_progress("reading the ledger"):
         return asyncio.run(_read(found, read))
 
 

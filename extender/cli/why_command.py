@@ -87,10 +87,9 @@ def why(
         raise WhyOptionsError(f"{' and '.join(names)} exclude each other")
     if token_file is not None and server is None:
         raise WhyOptionsError("--token-file: expected --server")
-    location = ledger if names else os.environ.get(ENVIRONMENT)
+    location = ledger if names else os.environ.get(ENVIRONMENT) or None
     if location is not None:
-        found: Found = _from_ledger(location, pod, uid)
-        source = location.rpartition("@")[2]
+        found, source = _from_ledger(location, pod, uid)
     elif server is not None:
         found, source = _from_server(server, token_file, pod, uid), server
     else:
@@ -113,10 +112,13 @@ def _print(output: OutputFormat, found: WhyDocument | ClusterEvidence) -> None:
     print_answer(output, Answer(lambda: evidence, lambda _: evidence_table(evidence)))
 
 
-def _from_ledger(location: str, pod: str, uid: str) -> Found:
-    async def read(database: Database) -> Found:
+def _from_ledger(location: str, pod: str, uid: str) -> tuple[Found, str]:
+    """Return what a ledger knows, and its location without a password."""
+
+    async def read(database: Database) -> tuple[Found, str]:
         most = _MOST_OF_A_NAME if uid else _MOST_RECORDS
-        return why_document(pod, uid, await Ledger(database).records_of_pod(pod, most))
+        records = await Ledger(database).records_of_pod(pod, most)
+        return why_document(pod, uid, records), database.location
 
     return read_ledger(location, read)
 

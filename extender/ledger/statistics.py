@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Final, NamedTuple
 
-from extender.ledger.database import Database, Row
+from extender.ledger.database import Database, Row, whole_number
 from extender.ledger.entry import State, first_id, time_of_id
 from extender.ledger.queries import Grouping, Ledger, Thrash
 from extender.ledger.schema import HOUR_NS, Role
@@ -136,7 +136,11 @@ def _groups(counts: Sequence[Row]) -> Sequence[GroupTotal]:
         named = preemptors.get(group, _NO_PODS)[2]
         groups.append(
             GroupTotal(
-                str(group), int(pods or 0), int(named or 0), int(cpu or 0), int(devices or 0)
+                str(group),
+                whole_number(pods),
+                whole_number(named),
+                whole_number(cpu),
+                whole_number(devices),
             )
         )
     return sorted(groups, key=lambda each: (-each.victims, -each.preemptors, each.group))
@@ -146,7 +150,7 @@ _NO_PODS: Final[Row] = ("", 0, 0, 0, 0)
 
 
 def _count_of(role: Role, counts: Sequence[Row]) -> int:
-    return sum(int(row[2] or 0) for row in counts if row[1] == role)
+    return sum(whole_number(row[2]) for row in counts if row[1] == role)
 
 
 async def _newest_since(database: Database, period: Period) -> int:
@@ -158,7 +162,7 @@ async def _newest_since(database: Database, period: Period) -> int:
         first_id(period.until_ns),
         MOST_PREEMPTIONS - 1,
     )
-    return time_of_id(int(rows[0][0] or 0)) if rows else period.since_ns
+    return time_of_id(whole_number(rows[0][0])) if rows else period.since_ns
 
 
 async def _outcomes(database: Database, period: Period) -> Outcomes:
@@ -171,9 +175,9 @@ async def _outcomes(database: Database, period: Period) -> Outcomes:
         f" LIMIT {MOST_PREEMPTIONS}",
         *parameters,
     )
-    states = [STATES[int(row[0] or 0)] for row in rows]
+    states = [STATES[whole_number(row[0])] for row in rows]
     waits = [
-        int(row[1] or 0) * _MICROSECOND_NS
+        whole_number(row[1]) * _MICROSECOND_NS
         for row, state in zip(rows, states, strict=True)
         if state is State.BOUND
     ]

@@ -37,7 +37,7 @@ def at(seconds: float) -> int:
     return BEGINNING * SECOND + round(seconds * SECOND)
 
 
-def ledger_pod(key: str, priority: int = 0, **fields: Any) -> LedgerPod:
+def prioritized_pod(key: str, priority: int = 0, **fields: Any) -> LedgerPod:
     """Return the pod ``namespace/name``; its UID is its name unless a field says otherwise."""
     namespace, _, name = key.rpartition("/")
     known = {"uid": name, "requests": {"cpu": 1000}, **fields}
@@ -109,8 +109,8 @@ async def write_ledger(path: Path, *records: LedgerRecord) -> str:
 
 def example_records() -> Sequence[LedgerRecord]:
     """Return decisions in the cluster of the quick start."""
-    urgent = ledger_pod("urgent", 1000, priority_class="high", team="search")
-    report = ledger_pod(
+    urgent = prioritized_pod("urgent", 1000, priority_class="high", team="search")
+    report = prioritized_pod(
         "report",
         100,
         priority_class="low",
@@ -119,7 +119,7 @@ def example_records() -> Sequence[LedgerRecord]:
         requests={"cpu": 2000},
         run_seconds=5400,
     )
-    backup = ledger_pod(
+    backup = prioritized_pod(
         "backup",
         200,
         priority_class="low",
@@ -128,13 +128,13 @@ def example_records() -> Sequence[LedgerRecord]:
         requests={"cpu": 2000, "nvidia.com/gpu": 1},
         run_seconds=7200,
     )
-    train = ledger_pod("train", 1000, priority_class="high", team="search", owner="Job/train")
-    on_node_3 = candidate("node-3", [backup], (0, 200), [ledger_pod("tidy", 100)])
+    train = prioritized_pod("train", 1000, priority_class="high", team="search", owner="Job/train")
+    on_node_3 = candidate("node-3", [backup], (0, 200), [prioritized_pod("tidy", 100)])
     return (
         decision(
             0,
             urgent,
-            candidate("node-1", [report], (0, 100), [ledger_pod("web-1", 500)]),
+            candidate("node-1", [report], (0, 100), [prioritized_pod("web-1", 500)]),
             on_node_3,
             candidates=3,
             outcome=bound(14, "node-1", gone(12, "report-x7k2p", "node-2", 42)),

@@ -14,7 +14,13 @@ import pytest
 import yaml
 
 from extender.ledger.entry import format_id
-from tests.builders.ledgers import candidate, decision, example_records, ledger_pod, write_ledger
+from tests.builders.ledgers import (
+    candidate,
+    decision,
+    example_records,
+    prioritized_pod,
+    write_ledger,
+)
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -43,9 +49,10 @@ def printed(capsys: Capture) -> list[str]:
 def test_why_has_the_newest_preemption_and_a_line_for_each_other_decision(
     tmp_path: Path, command_line: Run, capsys: Capture
 ) -> None:
-    web = ledger_pod("web", 1)
+    web = prioritized_pod("web", 1)
     records = [
-        decision(n, ledger_pod("urgent", 9), candidate("node-1", [web]), policy="") for n in (0, 60)
+        decision(n, prioritized_pod("urgent", 9), candidate("node-1", [web]), policy="")
+        for n in (0, 60)
     ]
     path = asyncio.run(write_ledger(tmp_path / "l.db", *records))
     assert command_line("why", "default/web", "--ledger", path) == 0

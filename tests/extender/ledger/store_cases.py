@@ -19,6 +19,7 @@ from extender.ledger.location import open_database
 from extender.ledger.queries import Grouping, Kind, Ledger, Selection, Thrash, Total
 from extender.ledger.schema import Role
 from extender.ledger.sqlite_database import Access
+from extender.ledger.statistics import GroupTotal, Outcomes, Period, read_statistics
 from extender.ledger.store import Blob, LedgerBatch, LedgerStore, Limits
 from tests.builders.ledger_entries import DAY_NS, HOUR_NS, NOON_NS, ledger_entry, ledger_pod
 
@@ -144,6 +145,20 @@ class StoreCases:
         found = await ledger.totals(NOON_NS, until, Grouping.CLASS, 24)
         assert [(each.group, each.pods) for each in found] == [("high", 3), ("low", 4)]
         assert list((await ledger.budgets(NOON_NS, until)).items()) == [("data/a", 2), ("ci/b", 1)]
+
+    async def test_counts_a_period(self, store: LedgerStore, database: Database) -> None:
+        entries = [ledger_entry(minutes(n), WEB, ETL, budgets=("data/etl",)) for n in (0, 1)]
+        bound = Outcome(State.BOUND, "node-1", minutes(2), (VictimOutcome(),))
+        await store.write(LedgerBatch(entries))
+        await store.write(LedgerBatch(outcomes={entries[0].id: bound}))
+        period = Period(minutes(0), minutes(3), "data", "low")
+        found = await read_statistics(database, period, Grouping.TEAM)
+        assert found.groups == [GroupTotal("data", 2, 0, 2 * 60 * 1000, 2 * 60 * 2)]
+        assert found.budgets == {"data/etl": 2}
+        front = Period(minutes(0), minutes(3), "shop")
+        found = await read_statistics(database, front, Grouping.CLASS)
+        assert (found.decisions, found.fallbacks) == (2, 0)
+        assert found.outcomes == Outcomes(2, bound=1, open=1, median_ns=120 * 10**9)
 
     async def test_finds_owners_that_preempt_each_other(
         self, store: LedgerStore, ledger: Ledger

@@ -20,7 +20,7 @@ from tests.builders.ledgers import (
     candidate,
     decision,
     example_records,
-    ledger_pod,
+    prioritized_pod,
     write_ledger,
 )
 
@@ -31,8 +31,8 @@ DAY = Period(at(-HOUR), at(23 * HOUR))
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    one = ledger_pod("a/one", 10, owner="Job/one", team="x", priority_class="high")
-    other = ledger_pod("b/other", 5, owner="Job/other", priority_class="low", run_seconds=HOUR)
+    one = prioritized_pod("a/one", 10, owner="Job/one", team="x", priority_class="high")
+    other = prioritized_pod("b/other", 5, owner="Job/other", priority_class="low", run_seconds=HOUR)
     path = await write_ledger(
         tmp_path / "ledger.db",
         *example_records(),

@@ -14,10 +14,18 @@ from extender.ledger.why import WhyDocument, why_document
 from policies.preemption.consequences.criteria import NOT_COUNTED
 from policies.preemption.costs.catalog import cost_criteria, run_time
 from policies.preemption.policy import CANDIDATE_CRITERIA
-from tests.builders.ledgers import at, bound, candidate, decision, example_records, gone, ledger_pod
+from tests.builders.ledgers import (
+    at,
+    bound,
+    candidate,
+    decision,
+    example_records,
+    gone,
+    prioritized_pod,
+)
 
-URGENT = ledger_pod("urgent", 1000)
-WEB = ledger_pod("web", 100)
+URGENT = prioritized_pod("urgent", 1000)
+WEB = prioritized_pod("web", 100)
 
 
 def why(key: str, *records: LedgerRecord, uid: str = "") -> WhyDocument:
@@ -65,7 +73,7 @@ def test_a_victim_has_its_preemptor_node_criterion_and_what_followed() -> None:
 
 
 def test_a_preemptor_has_its_victims_and_what_became_of_each() -> None:
-    other = ledger_pod("other", 50)
+    other = prioritized_pod("other", 50)
     record = decision(
         0,
         URGENT,
@@ -107,7 +115,7 @@ def test_a_preemptor_has_its_victims_and_what_became_of_each() -> None:
 def test_a_victim_is_compared_with_the_pods_that_stay(
     spared: Sequence[tuple[str, int]], reasons: str
 ) -> None:
-    chosen = candidate("node-1", [WEB], spared=[ledger_pod(*each) for each in spared])
+    chosen = candidate("node-1", [WEB], spared=[prioritized_pod(*each) for each in spared])
     found = account("default/web", decision(0, URGENT, chosen, policy="p"))
     assert found["why this pod"] == [f"its priority 100 is below 1000 of default/urgent{reasons}"]
 
