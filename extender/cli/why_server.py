@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -51,17 +52,17 @@ class BearerToken:
         """Do nothing: there is no other token."""
 
 
+_NO_RECORDS: Final = msgspec.Raw(b"null")
+
+
 class _PageRecord(msgspec.Struct):
     entry: LedgerEntry
     outcome: Outcome
 
 
-class _Page(msgspec.Struct):
-    records: list[_PageRecord]
-
-
 class _AnyPage(msgspec.Struct):
-    records: msgspec.Raw
+    records: msgspec.Raw = _NO_RECORDS
+    error: str = ""
 
 
 def read_token(file: Path | None) -> str:
@@ -94,11 +95,7 @@ async def ask_server(url: str, token: str, key: str, uid: str) -> Found:
         path = f"/ui/pods/{quote(namespace, safe='')}/{quote(name, safe='')}"
         request = Request("GET", path, (("format", "json"),))
         response = await transport.request(request)
-        if response.status == 401:
-            error = error_from_body(request, response.status, response.headers, response.body)
-            error.message += f"; expected the token in --token-file or ${TOKEN}"
-            raise error
-        records = _records(found, response)
+        records = _records(found, request, response)
         if records is not None:
             return why_document(key, uid, records)
         return await ask_cluster(Client(transport), found, key, uid)
@@ -129,17 +126,29 @@ async def ask_cluster(client: Client, source: str, key: str, uid: str) -> Found:
     return cluster_evidence(key, uid, source, pod, [*own, *others], problems)
 
 
-def _records(url: str, response: Response) -> list[LedgerRecord] | None:
-    """Return the records of a page; None if the server has no such page."""
+def _records(url: str, request: Request, response: Response) -> list[LedgerRecord] | None:
+    """Return the records of a page; None if the server has no such page.
+
+    Raise ApiError for an error of the page, and MalformedError for a page of another version.
+    """
+    if response.status == 401:
+        error = error_from_body(request, response.status, response.headers, response.body)
+        error.message += f"; expected the token in --token-file or ${TOKEN}"
+        raise error
     try:
-        msgspec.json.decode(response.body, type=_AnyPage)
+        page = msgspec.json.decode(response.body, type=_AnyPage)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    if page.error:
+        reason = HTTPStatus(response.status).phrase
+        raise ApiError(response.status, reason, page.error, request=str(request))
+    if page.records == _NO_RECORDS:
+        return None
     try:
-        page = msgspec.json.decode(response.body, type=_Page)
-    except msgspec.DecodeError as error:
-        raise MalformedError(f"{url}: a page of another version: {error}") from None
-    return [LedgerRecord(each.entry, each.outcome) for each in page.records]
+        records = msgspec.json.decode(page.records, type=list[_PageRecord])
+    except msgspec.DecodeError as invalid:
+        raise MalformedError(f"{url}: a page of another version: {invalid}") from None
+    return [LedgerRecord(each.entry, each.outcome) for each in records]
 
 
 _pod = response_decoder("a pod", msgspec.json.Decoder(ClusterPod).decode)

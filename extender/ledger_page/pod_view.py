@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from extender.ledger.entry import LedgerPod, LedgerRecord
+from extender.ledger.entry import LedgerEntry, LedgerPod, LedgerRecord, Outcome, format_id
 from extender.ledger_page.amounts import SECOND_NS, count_of, format_interval
 from extender.ledger_page.decision_view import SpareLinks
 from extender.ledger_page.sentences import (
@@ -29,8 +29,20 @@ class StoryEntry(View, frozen=True, kw_only=True):
     spare: str
 
 
+class PodRecord(View, frozen=True, kw_only=True):
+    """A decision as the ledger has it, which ``reprieve why --server`` reads."""
+
+    id: str
+    at: str
+    entry: LedgerEntry
+    outcome: Outcome
+
+
 class PodView(View, frozen=True, kw_only=True):
-    """The page of a pod, the oldest decision first; ``truncated`` if older ones are left out."""
+    """The page of a pod, the oldest decision first; ``truncated`` if older ones are left out.
+
+    ``records`` are the same decisions; only JSON has them.
+    """
 
     pod: PodLink
     summary: str
@@ -38,6 +50,7 @@ class PodView(View, frozen=True, kw_only=True):
     spare: str
     story: tuple[StoryEntry, ...]
     truncated: bool
+    records: tuple[PodRecord, ...]
 
 
 def pod_view(
@@ -57,7 +70,13 @@ def pod_view(
         spare=spare,
         story=story,
         truncated=len(newest_first) > limit,
+        records=tuple(_record(each) for each in reversed(records)),
     )
+
+
+def _record(record: LedgerRecord) -> PodRecord:
+    entry = record.entry
+    return PodRecord(id=format_id(entry.id), at=entry.at, entry=entry, outcome=record.outcome)
 
 
 def _place(key: str, record: LedgerRecord) -> int | None:

@@ -14,11 +14,16 @@ from aiohttp.test_utils import TestServer, unused_port
 
 from extender.cli.why_server import TokenError, ask_server, read_token
 from extender.kube.rest.api_errors import ApiError, MalformedError
+from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.transport import TransportError
-from extender.ledger.entry import LedgerRecord, format_id
+from extender.ledger.location import open_database
+from extender.ledger.queries import Ledger
+from extender.ledger.sqlite_database import Access
+from extender.ledger.why import why_document
+from extender.ledger_page.app import PageOptions, build_ui_app
 from fakeapi import FakeCluster
 from tests.builders import Document, manifest, node_json, pod_json
-from tests.builders.ledgers import example_records
+from tests.builders.ledgers import example_records, write_ledger
 from tests.commands import reprieve, reprieve_json
 
 TOKEN: Final = "s3cret"
@@ -63,29 +68,15 @@ async def cluster_with(*objects: Document) -> AsyncIterator[FakeCluster]:
         yield cluster
 
 
-@asynccontextmanager
-async def page(records: Sequence[LedgerRecord]) -> AsyncIterator[str]:
-    """Serve the page of a pod as Reprieve does, for requests with the token."""
-
-    async def answer(request: web.Request) -> web.Response:
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
-            return web.Response(status=401, text="no token")
-        assert request.query == {"format": "json"}
-        found = [
-            {
-                "id": format_id(each.entry.id),
-                "at": each.entry.at,
-                "entry": each.entry,
-                "outcome": each.outcome,
-            }
-            for each in records
-        ]
-        return web.Response(body=msgspec.json.encode({"records": found}))
-
-    app = web.Application()
-    app.router.add_get("/ui/pods/default/report", answer)
+@pytest.fixture
+async def page(tmp_path: Path) -> AsyncIterator[str]:
+    """Serve the page of a ledger, and return its URL."""
+    path = await write_ledger(tmp_path / "ledger.db", *example_records())
+    database = await open_database(path, Access.READ)
+    app = build_ui_app(Ledger(database), PageOptions(TOKEN), SystemClock())
     async with TestServer(app) as server:
-        yield str(server.make_url("/")).rstrip("/")
+        yield str(server.make_url("/ui"))
+    await database.close()
 
 
 @asynccontextmanager
@@ -197,30 +188,43 @@ async def test_the_command_says_what_the_cluster_cannot_show() -> None:
     assert (never.code, never.err) == (1, f"reprieve: {line}\n")
 
 
-async def test_a_page_has_the_records_of_a_pod(tmp_path: Path) -> None:
+async def test_a_page_has_the_records_of_a_pod(tmp_path: Path, page: str) -> None:
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
-    async with page(example_records()) as url:
-        found = await reprieve_json(
-            "why", "default/report", "--server", f"{url}/ui", "--token-file", str(token)
-        )
-        refused = await reprieve("why", "default/report", "--server", url)
-    assert (
-        found["decision"]["summary"] == "default/report was preempted on node-1 for default/urgent"
+    found = await reprieve_json(
+        "why", "default/report", "--server", page, "--token-file", str(token)
     )
-    assert (refused.code, len(refused.err.splitlines())) == (1, 1)
-    assert "401 Unauthorized: no token; expected the token in --token-file" in refused.err
+    document = why_document("default/report", "", example_records())
+    assert found == msgspec.json.decode(msgspec.json.encode(document))
 
 
-async def test_a_page_without_records_knows_nothing() -> None:
-    async with page([]) as url:
-        assert await ask_server(url, TOKEN, "default/report", "") is None
+@pytest.mark.parametrize(
+    ("token", "key", "problem"),
+    [
+        ("", "default/report", "401 Unauthorized: .* expected the token in --token-file or"),
+        ("wrong", "default/report", "401 Unauthorized: .* expected the token in --token-file or"),
+        (TOKEN, "default/no", "404 Not Found: the ledger has no decision that names the pod"),
+        (TOKEN, "default/A B", "400 Bad Request: "),
+    ],
+)
+async def test_an_error_of_a_page_is_one_line(
+    token: str, key: str, problem: str, page: str
+) -> None:
+    with pytest.raises(ApiError, match=problem) as raised:
+        await ask_server(page, token, key, "")
+    assert len(str(raised.value).splitlines()) == 1
+
+
+async def test_the_command_fails_if_a_page_refuses_its_token(page: str) -> None:
+    done = await reprieve("why", "default/report", "--server", page)
+    assert (done.code, done.out, len(done.err.splitlines())) == (1, "", 1)
 
 
 @pytest.mark.parametrize(
     ("status", "body", "problem"),
     [
         (200, '{"records": [{"entry": 1}]}', "a page of another version"),
+        (200, '{"records": null}', "not a pod"),
         (200, "<html>", "not a pod"),
         (404, "nothing here", "neither a page of Reprieve nor an API server"),
     ],
