@@ -7,7 +7,7 @@ column ``day``::
     victims/day=2026-11-27/part-0.parquet
 
 Whole days are written, so that a second export replaces files by files with at least as much of the
-day. A file gets its name when it is complete. Some thousand records are in memory at a time.
+day. A file gets its name when it is complete. A thousand records are in memory at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from extender.ledger.store import lost_work
 from policies.kubernetes.input_error import InputError
 
 DAY_NS: Final = 24 * 3600 * 10**9
-_AT_ONCE: Final = 2_000
+_AT_ONCE: Final = 1_000
 _FILE: Final = "part-0.parquet"
 _PARTIAL: Final = f".{_FILE}.partial"  # readers skip names that begin with a point
 
