@@ -17,7 +17,7 @@ from extender.ledger.sqlite_database import Access, open_sqlite
 from extender.ledger_page.app import PageOptions, build_ui_app
 from extender.ledger_page.nodes_view import NodeUse
 from tests.browser.devtools import Browser, Tab, executable, start_browser
-from tests.builders.ledger import ledger_records, write_ledger
+from tests.builders.plausible_ledgers import ledger_records, write_ledger
 
 TOKEN: Final = "a-token-of-a-test"
 NODES: Final = 5000
