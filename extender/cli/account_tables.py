@@ -24,7 +24,15 @@ _SHOWN_OTHERS = 5
 
 def why_table(document: WhyDocument, rows: TableRows) -> RenderableType:
     """Return one decision in full, and a line for each other one."""
-    return Group(decision_table(document["decision"], rows), *_others(document["others"], rows))
+    spared: list[AccountLine] = [
+        {"topic": "would have spared it", "text": f"{each['change']}: {each['outcome']}"}
+        for each in document.get("counterfactuals", ())
+    ]
+    return Group(
+        decision_table(document["decision"], rows),
+        *([account_table(spared)] if spared else ()),
+        *_others(document["others"], rows),
+    )
 
 
 def decision_table(decision: DecisionAccount, rows: TableRows) -> RenderableType:

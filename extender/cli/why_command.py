@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from extender.cli.account_tables import evidence_table, why_table
 from extender.cli.ledger_source import ENVIRONMENT, read_ledger
 from extender.ledger.cluster_evidence import ClusterEvidence
-from extender.ledger.database import Database
+from extender.ledger.database import Database, LedgerError
 from extender.ledger.queries import Ledger
 from extender.ledger.why import WhyDocument, why_document
 from extender.terminal.command_line import (
@@ -25,6 +25,9 @@ from extender.terminal.command_line import (
 from extender.terminal.output import Answer, OutputFormat, print_answer, show_progress
 from extender.terminal.program import log_line
 from policies.kubernetes.input_error import InputError
+
+if TYPE_CHECKING:
+    from extender.ledger.inputs.counterfactuals import SparingChange  # loads the engines
 
 EXAMPLE: Final = "why default/web-1 --ledger ledger.db"
 _MOST_RECORDS: Final = 100
@@ -70,6 +73,10 @@ def why(
     uid: Annotated[
         str, typer.Option("--uid", metavar="UID", help="The pod of this UID, of several by a name.")
     ] = "",
+    counterfactuals: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool,
+        typer.Option(help="Find what would have spared a victim, if the ledger keeps the inputs."),
+    ] = True,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show why a pod was preempted, or which pods it preempted, and what followed.
@@ -90,6 +97,8 @@ def why(
     location = ledger if names else os.environ.get(ENVIRONMENT) or None
     if location is not None:
         found, source = _from_ledger(location, pod, uid)
+        if found is not None and "decision" in found and counterfactuals:
+            _add_counterfactuals(location, found)
     elif server is not None:
         found, source = _from_server(server, token_file, pod, uid), server
     else:
@@ -121,6 +130,29 @@ def _from_ledger(location: str, pod: str, uid: str) -> tuple[Found, str]:
         return why_document(pod, uid, records), database.location
 
     return read_ledger(location, read)
+
+
+def _add_counterfactuals(location: str, document: WhyDocument) -> None:
+    """Add what would have spared the victim, if the ledger keeps the inputs of the decision."""
+    decision = document["decision"]
+    victims = (each for each in decision["entry"].victims if each.key == document["pod"])
+    victim = next(victims, None)
+    if victim is None or not decision["entry"].snapshot:
+        return
+    from extender.ledger.inputs.counterfactuals import find_sparing_changes  # start-up time
+
+    async def read(database: Database) -> Sequence[SparingChange] | None:
+        return await find_sparing_changes(Ledger(database), decision["entry"].id, victim.uid)
+
+    try:
+        found = read_ledger(location, read)
+    except LedgerError as error:
+        log_line(str(error))
+        return
+    if found is not None:
+        document["counterfactuals"] = [
+            {"change": each.change, "outcome": each.outcome} for each in found
+        ]
 
 
 def _from_server(url: str, token_file: Path | None, pod: str, uid: str) -> Found:

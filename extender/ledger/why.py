@@ -8,8 +8,9 @@ a page and a tool show the same text. Every sentence is made from an entry and i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, TypedDict, final
+from typing import Final, Literal, NotRequired, TypedDict, final
 
+from extender.ledger.advice import advice
 from extender.ledger.criterion_text import criterion_text
 from extender.ledger.entry import (
     LedgerCandidate,
@@ -61,6 +62,13 @@ class DecisionSummary(TypedDict):
     summary: str
 
 
+class SparingChangeDocument(TypedDict):
+    """A change that would have spared a victim, and what would have been decided then."""
+
+    change: str
+    outcome: str
+
+
 class DecisionAccount(DecisionSummary):
     """A decision about a pod in full."""
 
@@ -76,11 +84,13 @@ class WhyDocument(TypedDict):
 
     ``decision`` is the newest decision about a pod that names victims, or the newest one if none
     does: a preemptor is filtered again and again. ``others`` are the other ones, the newest first.
+    ``counterfactuals`` is present for a victim if the ledger keeps the inputs of the decision.
     """
 
     pod: str
     decision: DecisionAccount
     others: list[DecisionSummary]
+    counterfactuals: NotRequired[list[SparingChangeDocument]]
 
 
 def why_document(key: str, uid: str, records: Sequence[LedgerRecord]) -> WhyDocument | None:
@@ -196,6 +206,8 @@ def _account(record: LedgerRecord, key: str) -> Iterator[tuple[str, str]]:
             yield "budgets violated", ", ".join(chosen.violated_pdbs)
     yield from _rejections(entry)
     yield from (("followed", text) for text in _followed(record, place))
+    if place is not None:
+        yield from (("advice", text) for text in advice(entry.victims[place], record))
     yield from (("note", text) for text in entry.notes)
     policy = f", policy {entry.policy}, rules of {entry.release}" if entry.policy else ""
     yield "decision", f"{format_id(entry.id)}, {entry.verb}{policy}"
