@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from extender.kube.decoders.typed_decoder import Unreadable
 from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, State, VictimOutcome
 from policies.kubernetes.snapshot import Pod
 
@@ -69,22 +70,22 @@ class OutcomeTracker:
             self._end(earlier, State.SUPERSEDED)
         self._add(entry, Outcome(victims=tuple(self._known(pod.uid) for pod in entry.victims)))
 
-    def resume(self, records: Iterable[LedgerRecord], pods: Mapping[str, Pod]) -> None:
-        """Follow again what an earlier process followed; ``pods`` are those that exist, by UID.
+    def resume(self, records: Iterable[LedgerRecord], pods: Mapping[str, Pod | Unreadable]) -> None:
+        """Follow again what an earlier process followed; ``pods`` are those that exist, by key.
 
         ``records`` are in any order.
         """
-        by_key = {pod.key: pod for pod in pods.values()}
         for record in sorted(records, key=lambda each: -each.entry.id):
             if record.entry.id in self._followed:
                 continue
             self._add(record.entry, record.outcome)
-            for uid in (record.entry.pod.uid, *(each.uid for each in record.entry.victims)):
-                if uid in pods:
-                    self.observe(pods[uid], pods[uid])
-                else:
-                    self._observe_end(uid)
-            self._resume_replacements(record, by_key)
+            for named in (record.entry.pod, *record.entry.victims):
+                pod = pods.get(named.key)
+                if pod is None or pod.uid != named.uid:
+                    self._observe_end(named.uid)
+                elif isinstance(pod, Pod):
+                    self.observe(pod, pod)
+            self._resume_replacements(record, pods)
         self._followed = dict(sorted(self._followed.items()))  # the earliest first
 
     def observe(self, old: Pod | None, pod: Pod) -> None:
@@ -132,17 +133,20 @@ class OutcomeTracker:
         for place, pod in enumerate(entry.victims):
             self._victims.setdefault(pod.uid, []).append(_Victim(entry.id, place))
 
-    def _resume_replacements(self, record: LedgerRecord, by_key: Mapping[str, Pod]) -> None:
+    def _resume_replacements(
+        self, record: LedgerRecord, pods: Mapping[str, Pod | Unreadable]
+    ) -> None:
         """Follow replacements again that were pending when an earlier process followed them."""
         for victim, found in zip(record.entry.victims, record.outcome.victims, strict=False):
             if not found.replacement or found.bound_ns:
                 continue
-            pod = by_key.get(f"{victim.namespace}/{found.replacement}")
+            pod = pods.get(f"{victim.namespace}/{found.replacement}")
             if pod is None:
                 self._update(victim.uid, replacement="")
                 self._await_replacement(victim.uid)
-            else:
-                self._replacements[pod.uid] = victim.uid
+                continue
+            self._replacements[pod.uid] = victim.uid
+            if isinstance(pod, Pod):
                 self.observe(pod, pod)
 
     def _known(self, uid: str) -> VictimOutcome:

@@ -164,18 +164,20 @@ class Ledger:
             if key in (each.entry.pod.key, *(victim.key for victim in each.entry.victims))
         ]
 
-    async def open_records(self, since_ns: int) -> Sequence[LedgerRecord]:
-        """Return the entries since a time whose outcome is still followed, the oldest first.
+    async def open_records(self, since_ns: int, before: int, limit: int) -> Sequence[LedgerRecord]:
+        """Return the newest entries since a time, with an ID below ``before``, to be followed.
 
-        The preemptor, or the replacement of a victim, is not bound.
+        Their preemptor, or the replacement of a victim, is not bound.
         """
         rows = await self._database.fetch(
             f"SELECT {_COLUMNS} FROM decision"  # noqa: S608 - a constant
-            " WHERE id >= $1 AND victims > 0 AND state <> $2 AND (state = 0 OR EXISTS (SELECT 1"
-            " FROM victim WHERE victim.decision = decision.id AND victim.bound IS NULL))"
-            " ORDER BY id",
+            " WHERE id >= $1 AND id < $2 AND victims > 0 AND state <> $3 AND (state = 0 OR EXISTS"
+            " (SELECT 1 FROM victim WHERE victim.decision = decision.id AND victim.bound IS NULL))"
+            " ORDER BY id DESC LIMIT $4",
             first_id(since_ns),
+            before,
             STATES.index(State.UNKNOWN),
+            limit,
         )
         return await self._records(rows)
 

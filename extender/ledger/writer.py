@@ -15,9 +15,10 @@ from typing import Final
 import msgspec
 import structlog
 
+from extender.kube.decoders.typed_decoder import Unreadable
 from extender.kube.rest.clock import Clock
 from extender.ledger.database import Database, LedgerError
-from extender.ledger.entry import LedgerEntry, Outcome
+from extender.ledger.entry import LedgerEntry, Outcome, first_id
 from extender.ledger.inputs.call_inputs import CallInputs
 from extender.ledger.inputs.input_encoder import MOST_WAITING, EncodedInputs, InputEncoder
 from extender.ledger.outcomes import FOLLOWED_NS, OutcomeTracker
@@ -31,7 +32,7 @@ FLUSH_SECONDS: Final = 0.25
 
 _MOST_WAITING: Final = 10_000
 _MOST_AT_ONCE: Final = 100
-"""Entries are encoded in the event loop, in about 0.1 ms each; no answer is to wait for many."""
+"""Entries are encoded and resumed in the event loop, in about 0.1 ms each: answers wait for few."""
 
 _RETRY_SECONDS: Final = (1.0, 2.0, 5.0, 10.0)
 _PRUNE_SECONDS: Final = 10.0
@@ -51,7 +52,7 @@ class WriteCounts:
 class LedgerWriter:
     """Writes to the ledger that ``open_database`` opens, and keeps it within ``limits``.
 
-    ``pods`` returns those that exist, by UID.
+    ``pods`` are those that exist, by key.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class LedgerWriter:
         tracker: OutcomeTracker,
         limits: Limits,
         clock: Clock,
-        pods: Callable[[], Mapping[str, Pod]],
+        pods: Mapping[str, Pod | Unreadable],
     ) -> None:
         self.counts = WriteCounts()
         self._open_database = open_database
@@ -79,6 +80,7 @@ class LedgerWriter:
         self._encoder = InputEncoder()
         self._inputs: dict[int, CallInputs] = {}
         self._blobs: dict[bytes, bytes] = {}
+        self._resume_before = 0
         self._error = ""
         self._log = structlog.get_logger()
 
@@ -127,6 +129,7 @@ class LedgerWriter:
                     if not self._entries and not self._outcomes:
                         break
                     await self._write_some(store)
+                await self._resume_some()
             except LedgerError as error:
                 self._fail(str(error))
                 return False
@@ -179,19 +182,25 @@ class LedgerWriter:
             for each in self._entries
         ]
 
+    async def _resume_some(self) -> None:
+        """Follow some more entries of earlier processes, after what waits is written."""
+        if self._resume_before and self._database is not None:
+            since, before = self._clock.now_ns() - FOLLOWED_NS, self._resume_before
+            found = await Ledger(self._database).open_records(since, before, _MOST_AT_ONCE)
+            self._tracker.resume(found, self._pods)
+            self._resume_before = found[-1].entry.id if found else 0
+
     async def _opened(self) -> LedgerStore:
         if self._store is None:
             database = await self._open_database()
             store = LedgerStore(database)
             try:
                 await store.prepare()
-                since = self._clock.now_ns() - FOLLOWED_NS
-                records = await Ledger(database).open_records(since)
             except LedgerError:
                 await database.close()
                 raise
-            self._tracker.resume(records, self._pods())
             self._database, self._store = database, store
+            self._resume_before = first_id(self._clock.now_ns())
         return self._store
 
     def _fail(self, error: str) -> None:

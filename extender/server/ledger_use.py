@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -19,7 +18,6 @@ from extender.ledger.outcomes import OutcomeTracker
 from extender.ledger.sqlite_database import Access
 from extender.ledger.store import Limits
 from extender.ledger.writer import LedgerWriter
-from policies.kubernetes.snapshot import Pod
 
 _DAY_NS: Final = 24 * 3600 * 10**9
 
@@ -38,7 +36,7 @@ def build_recorder(
         tracker,
         Limits(int(config.keep_days * _DAY_NS), config.max_mib * 2**20),
         clock,
-        partial(_pods_by_uid, pods),
+        pods.by_key,
     )
     verbs = [verb.value for verb in config.verbs]
     return DecisionRecorder(
@@ -48,7 +46,3 @@ def build_recorder(
         rng.getrandbits(WRITER_BITS),
         partial(read_rules_source, settings) if config.snapshots else None,
     )
-
-
-def _pods_by_uid(pods: PodStore) -> Mapping[str, Pod]:
-    return {pod.uid: pod for pod in pods.by_key.values() if isinstance(pod, Pod)}

@@ -12,7 +12,7 @@ import pytest
 
 from extender.ledger.database import LedgerError
 from extender.ledger.location import open_database
-from extender.ledger.queries import Grouping, Ledger
+from extender.ledger.queries import Grouping, Ledger, Selection
 from extender.ledger.sqlite_database import Access
 from extender.ledger.store import LedgerBatch, LedgerStore
 from tests.builders.ledger_entries import NOON_NS, ledger_entry
@@ -44,7 +44,8 @@ async def test_reads_more_than_the_parameters_of_a_statement(
     entries = [ledger_entry(minutes(number), WEB, ETL) for number in range(40_000)]
     for begin in range(0, len(entries), 10_000):
         await store.write(LedgerBatch(entries[begin : begin + 10_000]))
-    assert [each.entry.id for each in await ledger.open_records(0)] == [e.id for e in entries]
+    found = await ledger.records(Selection(), len(entries))
+    assert [each.entry.id for each in reversed(found)] == [e.id for e in entries]
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ class World:
     def resume(self, *followed: LedgerEntry) -> None:
         """Resume entries with the outcomes that a ledger has of them."""
         records = [LedgerRecord(each, self.outcome(each)) for each in followed]
-        self.tracker.resume(records, {each.uid: each for each in self._pods()})
+        self.tracker.resume(records, self._cluster.pods.by_key)
 
     def _pods(self) -> list[Pod]:
         return [each for each in self._cluster.pods.by_key.values() if isinstance(each, Pod)]

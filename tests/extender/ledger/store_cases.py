@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from extender.ledger.database import Database, LedgerError, NoLedgerError, Statement
 from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, State, VictimOutcome
 from extender.ledger.location import open_database
-from extender.ledger.queries import Grouping, Kind, Ledger, Selection, Thrash, Total
+from extender.ledger.queries import NEWEST_ID, Grouping, Kind, Ledger, Selection, Thrash, Total
 from extender.ledger.schema import Role
 from extender.ledger.sqlite_database import Access
 from extender.ledger.statistics import GroupTotal, Outcomes, Period, read_statistics
@@ -125,10 +125,13 @@ class StoreCases:
         await store.write(LedgerBatch(outcomes={entry.id: outcome}))
         assert await ledger.record(entry.id) == LedgerRecord(entry, outcome)
         # The replacement of lint is followed until it is bound.
-        assert await ledger.open_records(0) == [LedgerRecord(entry, outcome), *plain(followed)]
+        assert await ledger.open_records(0, NEWEST_ID, 9) == [
+            *plain(followed),
+            LedgerRecord(entry, outcome),
+        ]
         bound = replace(outcome, victims=(etl, replace(lint, node="node-9", bound_ns=minutes(5))))
         await store.write(LedgerBatch(outcomes={entry.id: bound}))
-        assert await ledger.open_records(0) == plain(followed)
+        assert await ledger.open_records(0, NEWEST_ID, 9) == plain(followed)
 
     async def test_counts_by_the_hour(self, store: LedgerStore, ledger: Ledger) -> None:
         await store.write(LedgerBatch([ledger_entry(minutes(0), WEB, ETL, budgets=("data/a",))]))

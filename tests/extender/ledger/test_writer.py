@@ -81,7 +81,7 @@ class Writing:
 
     def started(self) -> LedgerWriter:
         """Return a writer that has written nothing yet."""
-        return LedgerWriter(self._open, self.tracker, AMPLE, self.clock, dict)
+        return LedgerWriter(self._open, self.tracker, AMPLE, self.clock, {})
 
     async def _open(self) -> Database:
         if self.opening_problem:
@@ -247,14 +247,33 @@ async def test_a_new_process_follows_what_the_former_did(writing: Writing) -> No
     writing.add(decision)
     writing.tracker.observe(None, pod("vip", on="node-1"))
     await writing.writer.close()
+    writing.clock.seconds = 2.0
     tracker = writing.tracker = OutcomeTracker(writing.clock.now_ns)
     writing.writer = writing.started()
     assert await writing.writer.flush()
     assert len(tracker) == 1
-    await writing.writer.close()
+    await writing.writer.close()  # writes what was found
     [record] = await writing.records()
     assert record.outcome.state is State.BOUND
-    assert record.outcome.victims[0].gone_ns == SECOND
+    assert record.outcome.victims[0].gone_ns == 2 * SECOND
+
+
+async def test_what_waits_is_written_before_earlier_decisions_are_followed(
+    writing: Writing,
+) -> None:
+    """They are followed a few at a time."""
+    earlier = [entry(f"vip-{n}", named_pod(f"web-{n}"), at=1 + n / 1000) for n in range(250)]
+    writing.add(*earlier)
+    await writing.writer.close()
+    writing.clock.seconds = 9.0
+    tracker = writing.tracker = OutcomeTracker(writing.clock.now_ns)
+    writing.writer = writing.started()
+    followed = []
+    for _ in range(4):
+        assert await writing.writer.flush()
+        followed.append(len(tracker))
+    assert followed == [100, 200, 250, 250]
+    await writing.writer.close()
 
 
 async def test_work_of_any_size_is_counted(writing: Writing) -> None:

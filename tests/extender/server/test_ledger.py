@@ -199,8 +199,11 @@ async def test_lone_surrogates_are_answered_and_kept_or_refused(path: Path) -> N
 async def test_the_outcome_follows_the_watch(path: Path) -> None:
     async with keeping(path) as it:
         await it.extender.post("/preempt", preempt_body(VIP, **OFFER))
-    async with keeping(path, [each for each in OBJECTS if each["metadata"]["name"] != "a"]):
-        pass  # it finds that the victim has left
+    others = [each for each in OBJECTS if each["metadata"]["name"] != "a"]
+    async with keeping(path, others) as it:
+        recorder = it.extender.service.ledger
+        assert recorder is not None
+        assert await recorder.writer.flush()  # it finds that the victim has left
     ledger = Ledger(await open_sqlite(path, Access.READ))
     [record] = await ledger.records(Selection(), 10)
     await ledger.close()
