@@ -78,7 +78,7 @@ def parse_query(written: Mapping[str, str], allowed: Iterable[str], now_ns: int)
     since, until, name = _range(given, now_ns)
     before = given.get("before", "")
     number = parse_id(before) if before else NEWEST_ID
-    if number is None or number > NEWEST_ID:
+    if number is None:
         raise QueryError(f"before: {before!r} is not the ID of a decision")
     node = _checked(given, "node", invalid_subdomain(given["node"]) if "node" in given else "")
     selection = Selection(

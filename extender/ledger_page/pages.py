@@ -9,8 +9,8 @@ from typing import Final
 from aiohttp import web
 
 from extender.kube.rest.clock import Clock
-from extender.ledger.entry import LedgerRecord, format_id, parse_id
-from extender.ledger.queries import NEWEST_ID, Grouping, Ledger
+from extender.ledger.entry import LedgerRecord, first_id, format_id, parse_id
+from extender.ledger.queries import Grouping, Ledger
 from extender.ledger.schema import HOUR_NS
 from extender.ledger_page.decision_view import (
     DecisionView,
@@ -88,7 +88,7 @@ class Pages:
         check_parameters(request.query, ("spare", "format"))
         written = request.match_info["id"]
         number = parse_id(written)
-        if number is None or number > NEWEST_ID:
+        if number is None:
             raise QueryError(f"{written[:100]!r} is not the ID of a decision")
         record = await self._ledger.record(number)
         if record is None:
@@ -123,7 +123,7 @@ class Pages:
             tenants_are = Grouping.NAMESPACE
             totals = await self._ledger.totals(since, until, tenants_are, hours)
         budgets = await self._ledger.budgets(since, until)
-        pairs = await self._ledger.thrash(since, _THRASH_PAIRS)
+        pairs = await self._ledger.thrash(since, _THRASH_PAIRS, first_id(until))
         return pressure_view(query, tenants_are.value, totals, budgets, pairs)
 
     async def nodes(self, request: web.Request) -> NodesView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from extender.ledger.entry import LedgerEntry, LedgerPod, LedgerRecord, Outcome, format_id
+from extender.ledger.why import decision_account
 from extender.ledger_page.amounts import SECOND_NS, count_of, format_interval
 from extender.ledger_page.decision_view import SpareLinks
 from extender.ledger_page.sentences import (
@@ -38,16 +39,25 @@ class PodRecord(View, frozen=True, kw_only=True):
     outcome: Outcome
 
 
+class AccountTopic(View, frozen=True, kw_only=True):
+    """What is known about a topic of a decision."""
+
+    topic: str
+    text: str
+
+
 class PodView(View, frozen=True, kw_only=True):
     """The page of a pod, the oldest decision first; ``truncated`` if older ones are left out.
 
-    ``records`` are the same decisions; only JSON has them.
+    ``account`` is that of ``reprieve why`` about the decision that ``summary`` summarizes.
+    ``records`` are the same decisions as in ``story``; only JSON has them.
     """
 
     pod: PodLink
     summary: str
     hints: tuple[str, ...]
     spare: str
+    account: tuple[AccountTopic, ...]
     story: tuple[StoryEntry, ...]
     truncated: bool
     records: tuple[PodRecord, ...]
@@ -68,6 +78,7 @@ def pod_view(
         summary=victim_sentence(*evicted[0]) if evicted else headline(last),
         hints=tuple(_hints(pod, last, len(evicted))) if evicted else (),
         spare=spare,
+        account=tuple(AccountTopic(**each) for each in decision_account(last, key)["account"]),
         story=story,
         truncated=len(newest_first) > limit,
         records=tuple(_record(each) for each in reversed(records)),

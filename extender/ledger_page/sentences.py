@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from extender.ledger.entry import LedgerEntry, LedgerRecord, State
 from extender.ledger_page.amounts import count_of, format_interval
@@ -39,16 +39,6 @@ def reason(entry: LedgerEntry) -> str:
     if rival is None:
         return f"{entry.decided_by} decided"
     return f"{entry.decided_by} separated {entry.node} from {rival.node}"
-
-
-def what_followed(record: LedgerRecord) -> Iterator[str]:
-    """Yield a sentence about the preemptor, and one for each victim that is gone."""
-    entry = record.entry
-    if not entry.victims:
-        return
-    yield preemptor_followed(record)
-    for place in range(len(entry.victims)):
-        yield victim_followed(record, place)
 
 
 def preemptor_followed(record: LedgerRecord) -> str:

@@ -24,7 +24,9 @@ async def test_a_story_is_in_order_and_in_both_roles(open_page: OpenPage) -> Non
     assert [each["role"] for each in document["story"]] == ["preemptor", "victim"]
     assert document["summary"] == document["story"][1]["sentence"]
     assert document["story"][1]["url"] == DECISION
-    for text in (document["summary"], *document["hints"], document["story"][0]["followed"]):
+    account = {each["topic"]: each["text"] for each in document["account"]}
+    assert account["node"] == "node-7, the best of 2 candidates"
+    for text in (document["summary"], *document["hints"], *account.values()):
         assert text in html
 
 
