@@ -96,7 +96,10 @@ def bearer_token(header: str) -> str:
 
 
 def is_allowed_host(header: str, hosts: Collection[str]) -> bool:
-    """Return whether a ``Host`` header names a loopback address or one of ``hosts``, any port."""
+    """Return whether a ``Host`` header names a loopback address or a host, with any port.
+
+    ``hosts`` are in lower case.
+    """
     name = header.strip().lower()
     if not name.endswith("]"):
         head, colon, port = name.rpartition(":")

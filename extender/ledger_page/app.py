@@ -166,10 +166,12 @@ def _unauthorized(renderer: Renderer, request: web.Request) -> web.StreamRespons
 
 
 def _host_check(renderer: Renderer, hosts: frozenset[str]) -> Middleware:
+    allowed = frozenset(host.lower() for host in hosts)
+
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         host = request.headers.get("Host", "")
-        if is_allowed_host(host, hosts):
+        if is_allowed_host(host, allowed):
             return await handler(request)
         problem = f"Host: {shortened(host, 100)!r} is not allowed"
         expected = "expected localhost, or a host that the configuration names"

@@ -53,7 +53,8 @@ def nodes_view(query: PageQuery, nodes: Sequence[NodeUse]) -> NodesView:
         (each.name, round(100 * each.fraction), each.preemptions)
         for each in sorted(nodes, key=lambda each: each.name)
     )
-    most = sorted(found, key=lambda each: (-each[2], -each[1], each[0]))[:_LISTED]
+    preempted = [each for each in found if each[2]]
+    most = sorted(preempted, key=lambda each: (-each[2], -each[1], each[0]))[:_LISTED]
     return NodesView(
         since=format_time(query.since_ns),
         until=format_time(query.until_ns),

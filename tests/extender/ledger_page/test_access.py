@@ -135,11 +135,14 @@ def test_only_known_hosts_are_served(host: str, allowed: bool) -> None:  # noqa:
 
 
 async def test_another_host_is_refused(open_page: OpenPage) -> None:
-    async with open_page() as page:
+    async with open_page(hosts=frozenset({"Ledger.example"})) as page:
         headers = {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}
         found = await page.http.get("/ui/", headers=headers)
         assert found.status == 421
         assert "evil.example" in await found.text()
+        for known in ("Ledger.Example", "ledger.example:443", "127.0.0.1"):
+            found = await page.http.get("/ui/", headers={**headers, "Host": known})
+            assert found.status == 200
 
 
 @pytest.mark.parametrize(
