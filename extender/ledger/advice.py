@@ -8,6 +8,9 @@ from typing import Final
 from extender.ledger.entry import LedgerPod, LedgerRecord
 from policies.kubernetes.duration import format_duration
 
+ADVICE: Final = "advice"
+"""The topic of such a line in an account."""
+
 _LONG_RUN_SECONDS: Final = 600
 _SECOND_NS: Final = 10**9
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NotRequired, TypedDict, final
 
-from extender.ledger.advice import advice
+from extender.ledger.advice import ADVICE, advice
 from extender.ledger.criterion_text import criterion_text
 from extender.ledger.entry import (
     LedgerCandidate,
@@ -207,7 +207,7 @@ def _account(record: LedgerRecord, key: str) -> Iterator[tuple[str, str]]:
     yield from _rejections(entry)
     yield from (("followed", text) for text in _followed(record, place))
     if place is not None:
-        yield from (("advice", text) for text in advice(entry.victims[place], record))
+        yield from ((ADVICE, text) for text in advice(entry.victims[place], record))
     yield from (("note", text) for text in entry.notes)
     policy = f", policy {entry.policy}, rules of {entry.release}" if entry.policy else ""
     yield "decision", f"{format_id(entry.id)}, {entry.verb}{policy}"

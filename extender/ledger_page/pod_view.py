@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from extender.ledger.entry import LedgerEntry, LedgerPod, LedgerRecord, Outcome, format_id
+from extender.ledger.advice import ADVICE, advice
+from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, format_id
 from extender.ledger.why import decision_account
-from extender.ledger_page.amounts import SECOND_NS, count_of, format_interval
 from extender.ledger_page.decision_view import SpareLinks
 from extender.ledger_page.sentences import (
     headline,
@@ -76,9 +76,13 @@ def pod_view(
     return PodView(
         pod=pod_link(pod),
         summary=victim_sentence(*evicted[0]) if evicted else headline(last),
-        hints=tuple(_hints(pod, last, len(evicted))) if evicted else (),
+        hints=tuple(advice(pod, last, len(evicted))) if evicted else (),
         spare=spare,
-        account=tuple(AccountTopic(**each) for each in decision_account(last, key)["account"]),
+        account=tuple(
+            AccountTopic(**each)
+            for each in decision_account(last, key)["account"]
+            if each["topic"] != ADVICE
+        ),
         story=story,
         truncated=len(newest_first) > limit,
         records=tuple(_record(each) for each in reversed(records)),
@@ -115,39 +119,3 @@ def _entry(key: str, record: LedgerRecord, spare_links: SpareLinks) -> StoryEntr
         followed=victim_followed(record, place),
         spare=links[place].url if links else "",
     )
-
-
-def _hints(pod: LedgerPod, record: LedgerRecord, evictions: int) -> Iterator[str]:
-    """Yield what can be done, each for a fact that the entry shows."""
-    entry, preemptor = record.entry, record.entry.pod
-    with_class = f", class {preemptor.priority_class}" if preemptor.priority_class else ""
-    yield (
-        f"Its priority is {pod.priority:,}, that of {preemptor.key} {preemptor.priority:,}"
-        f"{with_class}. A pod is a victim only of pods of higher priority: a PriorityClass of"
-        f" {preemptor.priority:,} or more excludes this preemption."
-    )
-    chosen = entry.chosen
-    if chosen is not None and chosen.num_pdb_violations:
-        budgets = ", ".join(chosen.violated_pdbs) or "a disruption budget"
-        yield (
-            f"The decision violates {budgets}. A budget is a preference, not a guarantee, unless"
-            " the policy has a guard with strict budgets."
-        )
-    elif "fewest PDB violations" in entry.criteria:
-        yield (
-            "The decision violates no PodDisruptionBudget: none covers the pod, or its budget"
-            " allowed this eviction. A budget that allows none makes other nodes preferable."
-        )
-    if pod.run_seconds >= _LONG_RUN_SECONDS:
-        ran = format_interval(pod.run_seconds * SECOND_NS)
-        yield (
-            f"It had run for {ran}. What it had not saved is lost: save checkpoints, and name their"
-            " annotation in the policy, which can then prefer victims that lose less work."
-        )
-    if not pod.owner:
-        yield "It has no controller, so no pod replaces it: run it with a Job or a Deployment."
-    if evictions > 1:
-        yield (
-            f"It was a victim in {count_of(evictions, 'decision')}. A cool-down in the policy"
-            " protects the pods of a workload for a time after an eviction."
-        )

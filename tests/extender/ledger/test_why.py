@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from extender.ledger.advice import advice
 from extender.ledger.criterion_text import UNITS, criterion_text
 from extender.ledger.entry import LedgerRecord, Outcome, State, format_id
 from extender.ledger.why import WhyDocument, why_document
@@ -43,8 +44,9 @@ def account(key: str, *records: LedgerRecord) -> Mapping[str, Sequence[str]]:
 
 
 def test_a_victim_has_its_preemptor_node_criterion_and_what_followed() -> None:
-    example_id = format_id(example_records()[0].entry.id)
-    found = account("default/report", example_records()[0])
+    record = example_records()[0]
+    example_id, victim = format_id(record.entry.id), record.entry.victims[0]
+    found = account(victim.key, record)
     assert found == {
         "at": ["2026-01-02T15:04:05Z"],
         "preemptor": ["default/urgent (priority 1000, high, team search)"],
@@ -66,6 +68,7 @@ def test_a_victim_has_its_preemptor_node_criterion_and_what_followed() -> None:
             ),
             "default/urgent was bound to node-1 after 14s",
         ],
+        "advice": list(advice(victim, record)),
         "decision": [
             f"{example_id}, preempt, policy kube-scheduler, rules of 1.38",
         ],

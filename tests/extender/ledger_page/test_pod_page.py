@@ -31,10 +31,10 @@ async def test_a_story_is_in_order_and_in_both_roles(open_page: OpenPage) -> Non
 
 
 HINTS = {
-    "priority": "a PriorityClass of 1,000 or more",
+    "priority": "a PriorityClass of 1000 or more",
     "budget": "violates no PodDisruptionBudget",
     "violated": "violates batch/a. A budget is a preference",
-    "checkpoints": "It had run for 2 h.",
+    "checkpoints": "It had run for 2h0m0s.",
     "controller": "It has no controller",
     "cool-down": "It was a victim in 2 decisions.",
 }

@@ -46,7 +46,7 @@ from tests.builders import budget, node, pod, snapshot
 from tests.properties.storages import clusters_with_devices, clusters_with_volumes
 from tests.properties.typed_values import values_of
 
-RECIPES = sorted((Path(__file__).parents[3] / "deploy/policies").glob("*.yaml"))
+RECIPES = sorted((Path(__file__).parents[4] / "deploy/policies").glob("*.yaml"))
 
 
 def source(policy: str = "kube-scheduler", **fields: object) -> RulesSource:
