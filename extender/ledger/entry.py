@@ -235,7 +235,7 @@ def decode_body(number: int, body: bytes) -> LedgerEntry:
         if not decompressor.eof:
             raise UnreadableEntryError("the body of an entry is cut short or too long")
         return msgspec.structs.replace(_DECODER.decode(text), id=number)
-    except (zlib.error, msgspec.DecodeError) as error:
+    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnreadableEntryError(f"the body of an entry is invalid: {error}") from None
 
 

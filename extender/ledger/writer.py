@@ -186,6 +186,7 @@ class LedgerWriter:
         """Follow some more entries of earlier processes, after what waits is written."""
         if self._resume_before and self._database is not None:
             since, before = self._clock.now_ns() - FOLLOWED_NS, self._resume_before
+            self._resume_before = 0  # an entry that cannot be read does not hold up the next batch
             found = await Ledger(self._database).open_records(since, before, _MOST_AT_ONCE)
             self._tracker.resume(found, self._pods)
             self._resume_before = found[-1].entry.id if found else 0

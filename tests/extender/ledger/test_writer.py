@@ -276,6 +276,24 @@ async def test_what_waits_is_written_before_earlier_decisions_are_followed(
     await writing.writer.close()
 
 
+async def test_an_entry_that_cannot_be_read_does_not_hold_up_others(writing: Writing) -> None:
+    damaged, later = entry("vip", VICTIM), some(1, 5000)
+    writing.add(damaged)
+    await writing.writer.close()
+    writing.clock.seconds = 9.0
+    writing.writer = writing.started()
+    with capture_logs():
+        assert await writing.writer.flush()
+        await writing.flaky.inner.write([Statement("UPDATE decision SET body = x'00'")])
+        writing.writer = writing.started()
+        assert not await writing.writer.flush()
+        assert "the body of an entry is cut short" in writing.writer.warning()
+        writing.add(*later)
+        assert await writing.writer.flush()
+    assert writing.writer.counts.written == 1
+    await writing.writer.close()
+
+
 async def test_work_of_any_size_is_counted(writing: Writing) -> None:
     """Requests and run times are those of the API: their product may exceed 64 bits."""
     vast = named_pod("vast", requests={"cpu": 2**63 - 1, "example.com/a": 2**62}, run_seconds=10**9)
