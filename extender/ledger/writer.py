@@ -143,6 +143,7 @@ class LedgerWriter:
         async with self._flushing:
             if self._database is not None:
                 await self._database.close()
+                self._database = None
 
     async def _write_some(self, store: LedgerStore) -> None:
         hour = self._clock.now_ns() // HOUR_NS

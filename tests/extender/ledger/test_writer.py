@@ -235,10 +235,15 @@ async def test_closing_waits_for_a_batch_in_progress(writing: Writing) -> None:
 
 
 async def test_a_closed_writer_writes_nothing_more(writing: Writing) -> None:
+    earlier = [entry(f"vip-{n}", named_pod(f"web-{n}"), at=1 + n / 1000) for n in range(250)]
+    writing.add(*earlier)
     await writing.writer.close()
-    writing.add(*some(1))
+    writing.clock.seconds = 9.0
+    writing.writer = writing.started()  # it has more to resume than it does before it is closed
+    await writing.writer.close()
+    writing.add(*some(1, 9000))
     await writing.writer.flush()
-    assert await writing.entries() == []
+    assert await writing.entries() == earlier
 
 
 async def test_a_new_process_follows_what_the_former_did(writing: Writing) -> None:

@@ -58,7 +58,7 @@ async def keeping(
     path: Path, objects: Iterable[Document] = OBJECTS, config: Config | None = None, **fields: Any
 ) -> AsyncIterator[Following]:
     """Serve an extender with a ledger; ``fields`` are of its configuration."""
-    settings = config or Config()
+    settings = config or Config(deadline_milliseconds=CALM)
     ledger = LedgerConfig(str(path), team_label="team", **fields)
     settings = msgspec.structs.replace(settings, port=0, ledger=ledger)
     async with following(objects, settings) as it:
@@ -181,8 +181,7 @@ async def test_ten_thousand_victims_are_counted_and_a_part_of_them_kept(path: Pa
         pod_json("vip", cpu=str(count), priority=100),
     ]
     uids = [f"web-{n}" for n in range(count)]
-    body, config = preempt_body(objects[-1], node_1=uids), Config(deadline_milliseconds=CALM)
-    found = await kept(path, body, objects=objects, config=config)
+    found = await kept(path, preempt_body(objects[-1], node_1=uids), objects=objects)
     assert len(found.victims) == 200
     assert "9800 more victims are not kept" in found.notes
 
