@@ -243,6 +243,14 @@ SIGNALS: Final = Row(
     "found and mended: tracebacks of KeyboardInterrupt during imports, and after the event loop "
     "had been closed; SIGHUP ended servers without a regular end",
 )
+LEDGER_KILLED: Final = Row(
+    "SIGKILL at any moment while `serve --ledger` answers four callers that never pause",
+    "the ledger has each decision that was received a second before, once and whole",
+    200,
+    "processes",
+    "tests/faults/test_ledger_kills.py",
+    "found and mended: started anew, it read up to an hour of decisions before the first batch",
+)
 _E2E = "tests/e2e/faults"
 _LOAD = "while four callers never pause"
 KILLED: Final = Row(
