@@ -23,9 +23,13 @@ class Statement(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """What differs in the definitions of tables."""
+    """What differs in the definitions of tables.
+
+    ``row_id`` is a key that the database numbers, ``key`` one that is given, of eight bytes.
+    """
 
     row_id: str
+    key: str
     blob: str
     clustered: str
 

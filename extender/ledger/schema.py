@@ -46,18 +46,18 @@ def pod_hash(key: str) -> int:
 
 def definitions(dialect: Dialect) -> Sequence[Statement]:
     """Return the statements that make an empty ledger."""
-    row_id, blob, clustered = dialect
+    row_id, key, blob, clustered = dialect
     return [
         Statement(each)
         for each in (
             "CREATE TABLE ledger_format (version BIGINT NOT NULL)",
             f"CREATE TABLE name (id {row_id}, text TEXT NOT NULL UNIQUE)",
             f"""CREATE TABLE decision (
-                id BIGINT PRIMARY KEY, verb BIGINT NOT NULL, pod BIGINT NOT NULL,
+                id {key}, verb BIGINT NOT NULL, pod BIGINT NOT NULL,
                 namespace BIGINT NOT NULL, class BIGINT NOT NULL, team BIGINT NOT NULL,
                 owner BIGINT NOT NULL, victims BIGINT NOT NULL, violations BIGINT NOT NULL,
                 state BIGINT NOT NULL, node BIGINT, ended BIGINT, body {blob} NOT NULL
-            ){clustered}""",
+            )""",
             "CREATE INDEX decision_by_pod ON decision (pod)",
             f"""CREATE TABLE victim (
                 decision BIGINT NOT NULL, place BIGINT NOT NULL, pod BIGINT NOT NULL,

@@ -27,7 +27,7 @@ from extender.ledger.database import (
 T = TypeVar("T")
 
 _BUSY_SECONDS: Final = 5.0
-_DIALECT: Final = Dialect("INTEGER PRIMARY KEY", "BLOB", " WITHOUT ROWID")
+_DIALECT: Final = Dialect("INTEGER PRIMARY KEY", "INTEGER PRIMARY KEY", "BLOB", " WITHOUT ROWID")
 
 
 class Access(Enum):

@@ -60,6 +60,7 @@ _STATES: Final = (
     (State.UNKNOWN, 2),
 )
 _UNSCHEDULABLE: Final = "0/5000 nodes are available: 5000 Insufficient cpu. preemption:"
+_KEPT: Final = 4
 _FALLBACKS: Final = (
     "late: waited 0.48 s; answered with kube-scheduler's first candidate",
     "overloaded: 64 calls wait; answered with an error",
@@ -208,14 +209,11 @@ def _decided(
         CRITERIA, best.criteria, ranked[-1 if len(ranked) == 1 else 1].criteria, strict=True
     )
     decided_by = next((name for name, one, other in compared if one != other), "node name")
-    others = [
-        msgspec.structs.replace(
-            each,
-            victims=tuple(_brief(pod) for pod in each.victims),
-            criteria=each.criteria if place == 0 else (),
-        )
-        for place, each in enumerate(ranked[1:])
+    rival = [
+        msgspec.structs.replace(each, victims=tuple(_brief(pod) for pod in each.victims))
+        for each in ranked[1:2]
     ]
+    others = [*rival, *(_other(each) for each in ranked[2:_KEPT])]
     return msgspec.structs.replace(
         entry,
         node=best.node,
@@ -261,6 +259,15 @@ def _candidate(
         ),
         {"cpu": 64000, "memory": 512 * GIB, **gpus},
         {"cpu": 64000 - free, "memory": rng.randrange(300, 480) * GIB, **gpus},
+    )
+
+
+def _other(candidate: LedgerCandidate) -> LedgerCandidate:
+    """Return what is kept of a candidate that is neither the chosen one nor the runner-up."""
+    return LedgerCandidate(
+        candidate.node,
+        tuple(LedgerPod(pod.namespace, pod.name, "", pod.priority) for pod in candidate.victims),
+        num_pdb_violations=candidate.num_pdb_violations,
     )
 
 
