@@ -25,7 +25,7 @@ from extender.kube.rest.clock import SystemClock
 from extender.ledger.entry import LedgerEntry, State, encode_body
 from extender.ledger.queries import Ledger, Selection
 from extender.ledger.sqlite_database import Access, open_sqlite
-from tests.builders import node_json, owner, pdb_json, pod_json
+from tests.builders import manifest, node_json, owner, pdb_json, pod_json
 from tests.builders.manifests import Document
 from tests.extender.conftest import Following, filter_body, following, preempt_body
 
@@ -249,3 +249,63 @@ async def test_an_extender_without_its_ledger_answers(tmp_path: Path, name: str)
     assert "reprieve_ledger_waiting 3.0" in metrics.text
     assert [line["event"] for line in lines].count("ledger_not_written") == 1
     assert (location.read_bytes() if location.is_file() else b"") == before
+
+
+COSTS = """
+apiVersion: reprieve.dev/v1alpha1
+kind: PreemptionPolicy
+metadata: {name: spare-the-reports}
+rules:
+- name: all
+  candidates: [least lost work, fewest victims]
+  guards:
+    protect:
+    - {name: reports, labels: {matchLabels: {app: report}}}
+"""
+
+
+async def test_the_values_of_a_policy_and_its_guards_are_kept(path: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(COSTS)
+    report = pod_json("report", on="node-2", labels={"app": "report"})
+    config = Config(policy=str(policy), deadline_milliseconds=CALM)
+    objects = [*OBJECTS, report]
+    found = await kept(path, preempt_body(VIP, **OFFER), objects=objects, config=config)
+    assert (found.policy, found.criteria) == (
+        "spare-the-reports",
+        ("least lost work", "fewest victims"),
+    )
+    assert found.chosen is not None
+    assert found.runner_up is not None
+    assert found.decided_by == "least lost work"
+    assert found.chosen.criteria < found.runner_up.criteria
+    assert (found.node, sum(found.protected.values())) == ("node-2", 1)
+
+
+async def test_the_victims_of_a_deferred_resize_are_kept(path: Path) -> None:
+    deferred = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
+    growing = pod_json(
+        "growing", on="node-1", cpu="3", priority=10, status={"conditions": [deferred]}
+    )
+    small = pod_json("cheap", on="node-1", cpu="1", priority=1)
+    gates = {"InPlacePodVerticalScalingSchedulerPreemption": True}
+    config = Config(upstream="1.37", feature_gates=gates, deadline_milliseconds=CALM)
+    objects = [node_json("node-1", cpu="3"), growing, small]
+    found = await kept(
+        path, preempt_body(growing, node_1=["cheap"]), objects=objects, config=config
+    )
+    assert (found.pod.key, found.node) == ("default/growing", "node-1")
+    assert [each.key for each in found.victims] == ["default/cheap"]
+
+
+async def test_a_gang_is_kept_as_its_pods(path: Path) -> None:
+    gates = {"GenericWorkload": True, "WorkloadAwarePreemption": True}
+    gang = manifest("PodGroup", "gang", spec={"schedulingPolicy": {"gang": {"minCount": 2}}})
+    spec = {"schedulingGroup": {"podGroupName": "gang"}}
+    pods = [
+        pod_json(f"g{n}", on="node-1", cpu="1", priority=1, spec=spec, started=10) for n in range(2)
+    ]
+    config = Config(upstream="1.37", feature_gates=gates, deadline_milliseconds=CALM)
+    objects = [node_json("node-1", cpu="2"), gang, *pods, VIP]
+    found = await kept(path, preempt_body(VIP, node_1=["g0", "g1"]), objects=objects, config=config)
+    assert sorted(each.key for each in found.victims) == ["default/g0", "default/g1"]
