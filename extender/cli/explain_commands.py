@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -83,8 +82,8 @@ def explain_filter_command(warn: WarnAboutFields) -> Callable[..., None]:
         output: OutputOption = OutputFormat.TABLE,
     ) -> None:
         """Show the nodes on which a pod fits now, and why each other node is rejected."""
-        settings = _explanation_settings(config, upstream, feature_gates)
-        rules = _explanation_rules(settings, filters)
+        settings = explanation_settings(config, upstream, feature_gates)
+        rules = explanation_rules(settings, filters)
         objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
             SCHEDULING_KINDS
         )
@@ -125,17 +124,15 @@ def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
         output: OutputOption = OutputFormat.TABLE,
     ) -> None:
         """Show which pods would be preempted for a pod, which are reprieved, and why."""
-        settings = _explanation_settings(config, upstream, feature_gates)
-        rules = _explanation_rules(settings, filters, policy)
+        settings = explanation_settings(config, upstream, feature_gates)
+        rules = explanation_rules(settings, filters, policy)
         objects = ClusterSource(cluster or (), kubeconfig, context, server, warn).read(
             SCHEDULING_KINDS
         )
         loaded = _load_with_warnings(objects, rules)
         found = find_pod(pod, objects, warn)
         preemptor = load_pod(found, loaded, rules.release, rules.annotations)
-        now_ns = _decision_time(now)
-        recent = loaded.preemptions.recent(now_ns)
-        snapshot = replace(loaded.snapshot, now_ns=now_ns, preemptions=recent)
+        snapshot = loaded.at(_decision_time(now))
         potential = None
         if nodes is not None:
             potential = require_known_nodes(split_names(nodes), snapshot, objects.source)
@@ -191,7 +188,7 @@ def explain_scaledown_command(warn: WarnAboutFields) -> Callable[..., None]:
     return explain_scaledown
 
 
-def _explanation_settings(
+def explanation_settings(
     config: Path | None, upstream: str | None, feature_gates: dict[str, bool] | None
 ) -> Config:
     """Return the configuration of an explanation, overridden by flags."""
@@ -205,7 +202,7 @@ def _explanation_settings(
     return settings
 
 
-def _explanation_rules(
+def explanation_rules(
     settings: Config, filters: str | None, policy: str | None = None
 ) -> SchedulerRules:
     """Return the rules of an explanation."""
@@ -228,9 +225,5 @@ def _decision_time(now: datetime | None) -> int:
 def _load_with_warnings(objects: ClusterObjects, rules: SchedulerRules) -> LoadedCluster:
     """Return the cluster; print the pods whose priority is unknown, up to a limit."""
     loaded = load_cluster(objects, rules.release, rules.annotations)
-    unknown = (
-        f"pod {key}: no PriorityClass {name!r}; its priority counts as 0"
-        for key, name in loaded.unknown_classes.items()
-    )
-    log_warnings(unknown, "pods of unknown PriorityClasses")
+    log_warnings(loaded.warnings(), "pods of unknown PriorityClasses")
     return loaded

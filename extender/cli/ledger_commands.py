@@ -13,12 +13,10 @@ from extender.cli.field_rows import field_rows
 from extender.cli.ledger_source import (
     LedgerOption,
     SinceOption,
-    TimeBound,
     UntilOption,
     read_ledger,
 )
 from extender.cli.ledger_tables import (
-    list_document,
     list_rows,
     list_table,
     statistics_document,
@@ -27,9 +25,11 @@ from extender.cli.ledger_tables import (
 )
 from extender.kube.rest.clock import SystemClock
 from extender.ledger.database import Database
+from extender.ledger.decision_rows import list_document
 from extender.ledger.entry import LedgerRecord, parse_id
 from extender.ledger.queries import Grouping, Kind, Ledger, Selection
 from extender.ledger.statistics import Period, Statistics, read_statistics
+from extender.ledger.time_bound import TimeBound
 from extender.ledger.why import decision_account
 from extender.terminal.command_line import OutputOption
 from extender.terminal.output import Answer, OutputFormat, TableRows, print_answer

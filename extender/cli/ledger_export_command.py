@@ -11,13 +11,13 @@ import typer
 from extender.cli.ledger_source import (
     LedgerOption,
     SinceOption,
-    TimeBound,
     UntilOption,
     read_ledger,
 )
 from extender.kube.rest.clock import SystemClock
 from extender.ledger.database import Database, LedgerError
 from extender.ledger.queries import Ledger
+from extender.ledger.time_bound import TimeBound
 
 if TYPE_CHECKING:
     from extender.ledger.parquet_export import Exported

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Final, TypeVar
 
 import typer
@@ -15,16 +13,13 @@ from extender.ledger.database import Database
 from extender.ledger.location import open_database
 from extender.ledger.schema import require_ledger
 from extender.ledger.sqlite_database import Access
+from extender.ledger.time_bound import TIME_BOUND, TimeBound, read_time_bound
 from extender.terminal.output import show_progress
-from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.input_error import InputError
 
 T = TypeVar("T")
 
 ENVIRONMENT: Final = "REPRIEVE_LEDGER"
-_DAY_NS: Final = 24 * 3600 * 10**9
-_MICROSECOND_NS: Final = 1000
-_LONGEST_NS: Final = 100 * 366 * _DAY_NS
 
 LedgerOption = Annotated[
     str | None,
@@ -40,44 +35,12 @@ class NoLedgerOptionError(InputError):
     """A command was given no ledger."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeBound:
-    """A time of an option: ``ago_ns`` before now, or ``at_ns`` since the epoch."""
-
-    ago_ns: int | None = None
-    at_ns: int = 0
-
-    def resolve(self, now_ns: int) -> int:
-        """Return the time in nanoseconds since the epoch."""
-        return self.at_ns if self.ago_ns is None else max(0, now_ns - self.ago_ns)
-
-
 def parse_time_bound(text: str) -> TimeBound:
-    """Parse a time of the command line: 90m, 24h or 7d before now, or an RFC 3339 time."""
-    ago_ns = _parse_ago(text)
-    if ago_ns is not None:
-        return TimeBound(ago_ns)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None or found.year < 1970:
-        raise typer.BadParameter(
-            f"{text!r}; expected a time before now such as 24h or 7d, or 2026-01-02T15:04:05Z"
-        )
-    return TimeBound(at_ns=max(0, round(found.timestamp() * 10**6)) * _MICROSECOND_NS)
-
-
-def _parse_ago(text: str) -> int | None:
-    days, unit, _ = text.partition("d")
-    if unit and text == f"{days}d" and days.isascii() and days.isdigit() and len(days) < 6:
-        found = int(days) * _DAY_NS
-    else:
-        try:
-            found = parse_duration(text)
-        except ValueError:
-            return None
-    return found if 0 <= found <= _LONGEST_NS else None
+    """Parse a time of the command line."""
+    found = read_time_bound(text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r}; expected {TIME_BOUND}")
+    return found
 
 
 SinceOption = Annotated[

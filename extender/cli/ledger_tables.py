@@ -9,9 +9,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from extender.kube.decoders.object_meta import format_time
-from extender.ledger.entry import LedgerRecord, format_id
+from extender.ledger.decision_rows import DecisionRow, in_seconds, list_document
+from extender.ledger.entry import LedgerRecord
 from extender.ledger.statistics import GroupTotal, Statistics
-from extender.ledger.why import decision_summary, elapsed_text
+from extender.ledger.why import elapsed_text
 from extender.terminal.output import TableRows
 from extender.terminal.plain_tables import rows_table
 
@@ -24,23 +25,6 @@ _MILLICORE_HOUR: Final = 1000 * 3600
 _HOUR: Final = 3600
 _SECOND_NS: Final = 10**9
 _SHOWN_VICTIMS: Final = 2
-
-
-class DecisionRow(TypedDict):
-    """A decision in ``ledger list -o json``; ``boundAfterSeconds`` is null if it is not bound."""
-
-    id: str
-    at: str
-    verb: str
-    preemptor: str
-    priority: int
-    node: str | None
-    victims: list[str]
-    decidedBy: str | None
-    state: str
-    boundAfterSeconds: float | None
-    fallback: str
-    summary: str
 
 
 class GroupDocument(TypedDict):
@@ -84,11 +68,6 @@ class StatisticsDocument(TypedDict):
     outcomes: OutcomesDocument
     budgets: dict[str, int]
     thrash: list[ThrashDocument]
-
-
-def list_document(records: Sequence[LedgerRecord]) -> list[DecisionRow]:
-    """Return the decisions in short."""
-    return [_decision_row(each) for each in records]
 
 
 def list_rows(records: Sequence[LedgerRecord]) -> Iterator[Sequence[object]]:
@@ -140,7 +119,7 @@ def statistics_document(found: Statistics) -> StatisticsDocument:
             "preemptions": outcomes.preemptions,
             "bound": outcomes.bound,
             "open": outcomes.open,
-            "medianSecondsUntilBound": _seconds(outcomes.median_ns),
+            "medianSecondsUntilBound": in_seconds(outcomes.median_ns),
         },
         "budgets": dict(found.budgets),
         "thrash": [
@@ -177,25 +156,6 @@ def statistics_table(found: Statistics, most: int) -> RenderableType:
     ]
     parts += _some(("preempt each other", "", "first by second", "second by first"), pairs, most)
     return Group(*parts)
-
-
-def _decision_row(record: LedgerRecord) -> DecisionRow:
-    entry, outcome = record.entry, record.outcome
-    is_bound = outcome.state.value == "bound" and outcome.ended_ns
-    return {
-        "id": format_id(entry.id),
-        "at": entry.at,
-        "verb": entry.verb,
-        "preemptor": entry.pod.key,
-        "priority": entry.pod.priority,
-        "node": entry.node,
-        "victims": [victim.key for victim in entry.victims],
-        "decidedBy": entry.decided_by,
-        "state": outcome.state.value if entry.victims else "",
-        "boundAfterSeconds": _seconds(outcome.ended_ns - entry.at_ns if is_bound else None),
-        "fallback": entry.fallback,
-        "summary": decision_summary(record, entry.pod.key)["summary"],
-    }
 
 
 def _group_document(group: GroupTotal) -> GroupDocument:
@@ -242,10 +202,6 @@ def _state(row: DecisionRow) -> str:
     return (
         row["state"] if after is None else f"bound after {elapsed_text(round(after * _SECOND_NS))}"
     )
-
-
-def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else round(nanoseconds / _SECOND_NS, 3)
 
 
 def _cell(value: object) -> object:

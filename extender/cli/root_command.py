@@ -47,6 +47,11 @@ def extender_commands(
             "check-config", "Validate a configuration file, and print all of its errors.", _check
         ),
         LazyCommand("ledger", _LEDGER_SUMMARY, _ledger),
+        LazyCommand(
+            "mcp",
+            "Serve tools to agents and scripts by the Model Context Protocol; they only read.",
+            partial(_mcp, unknown_fields),
+        ),
         LazyCommand("policy", _POLICY_SUMMARY, _policy),
         LazyCommand("serve", "Answer kube-scheduler's filter and preempt calls.", serve),
         LazyCommand(
@@ -159,6 +164,12 @@ def _check() -> typer.Typer:
     from extender.cli.config_validation import EXAMPLE, check_config
 
     return single_command(check_config, EXAMPLE)
+
+
+def _mcp(unknown_fields: FindUnknownFields) -> typer.Typer:
+    from extender.cli.mcp_command import EXAMPLE, mcp_command
+
+    return single_command(mcp_command(unknown_fields), EXAMPLE)
 
 
 def _policy() -> typer.Typer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -68,6 +68,16 @@ class LoadedCluster:
     preemptions: PreemptionHistory
     priority_classes: Mapping[str, PriorityClass]
     unknown_classes: Mapping[str, str]
+
+    def at(self, now_ns: int) -> Snapshot:
+        """Return the snapshot at a time, in nanoseconds since the epoch."""
+        recent = self.preemptions.recent(now_ns)
+        return replace(self.snapshot, now_ns=now_ns, preemptions=recent)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield a line for each pod whose priority is unknown."""
+        for key, name in self.unknown_classes.items():
+            yield f"pod {key}: no PriorityClass {name!r}; its priority counts as 0"
 
 
 class _PriorityFields(msgspec.Struct):

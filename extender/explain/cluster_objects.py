@@ -192,11 +192,22 @@ def find_pod(text: str, objects: ClusterObjects, warn: WarnAboutFields = no_warn
         if not namespace or not name or "/" in name:
             raise
         raise ManifestError(f"{error}; and no pod {text!r} in {objects.source}") from None
+    return only_pod(manifests, text, warn)
+
+
+def only_pod(
+    manifests: Iterable[Manifest], source: str, warn: WarnAboutFields = no_warnings
+) -> Manifest:
+    """Return the only pod of a file or text, or that of its only workload's template.
+
+    Raise ManifestError; ``source`` is the name in its text.
+    """
+    manifests = list(manifests)
     pods = [each for each in manifests if each.kind == "Pod"]
     written = pods or [each for each in manifests if each.kind in _WORKLOAD_KINDS]
     if len(written) != 1:
         raise ManifestError(
-            f"{text}: holds {len(pods)} pods and {len(written) - len(pods)} workloads; "
+            f"{source}: holds {len(pods)} pods and {len(written) - len(pods)} workloads; "
             "expected exactly one"
         )
     warn(written)

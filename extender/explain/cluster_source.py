@@ -58,15 +58,13 @@ class ClusterSource:
         Raise ManifestError, ClusterOptionsError and ConnectionConfigError. Exit with 1 if the
         server does not list them.
         """
-        given = self.given
-        if len(given) > 1 and given != ["--kubeconfig", "--context"]:
-            raise ClusterOptionsError(f"{' and '.join(given)} exclude each other")
+        self.require_one()
         if self.files:
             with show_progress(f"reading {', '.join(self.files)}"):
                 return read_objects(self.files, self.warn)
         try:
             with show_progress("listing the objects of the cluster"):
-                found = asyncio.run(self._list(kinds))
+                found = asyncio.run(self.list_live(kinds))
         except (ApiError, MalformedError, TransportError) as error:
             log_line(" ".join(str(error).split()))
             raise typer.Exit(1) from None
@@ -74,7 +72,17 @@ class ClusterSource:
             log_line(problem)
         return found
 
-    async def _list(self, kinds: Mapping[str, Collection[str]]) -> ClusterObjects:
+    def require_one(self) -> None:
+        """Raise ClusterOptionsError if the options name more than one cluster."""
+        given = self.given
+        if len(given) > 1 and given != ["--kubeconfig", "--context"]:
+            raise ClusterOptionsError(f"{' and '.join(given)} exclude each other")
+
+    async def list_live(self, kinds: Mapping[str, Collection[str]]) -> ClusterObjects:
+        """Return the objects of ``kinds`` in the live cluster.
+
+        Raise ConnectionConfigError, ApiError, MalformedError and TransportError.
+        """
         from extender.kube.rest.connection import connect  # imported on use: start-up time
 
         transport = await connect(self.server, self.kubeconfig, self.context)

@@ -53,6 +53,8 @@ VIOLATIONS: Final = (
         "policies.preemption.vectorized.engine",
     ),
     ("OpenTelemetry is known in one place", "extender.observability.metrics", "opentelemetry"),
+    ("The Model Context Protocol is known in one place", "extender.mcp.tools", "mcp"),
+    ("Results of tools hold no sockets and no clock", "extender.mcp.results", "time"),
     ("policies decide and do nothing else", "policies.kubernetes.quantity", "random"),
     (
         "The reference engine is plain Python",
@@ -137,6 +139,7 @@ def test_a_new_module_must_choose_its_layer(contract: str, graph: grimp.ImportGr
             "extender.server.process",
             ("extender.cel", "fakeapi.apiserver", "fakeapi.testing", "pydantic"),
         ),
+        ("mcp", "extender.cli.mcp_command", ("fakeapi.apiserver", "mcp", "pydantic", "uvicorn")),
         ("--version", "extender.terminal.command_groups", HEAVY),
         ("explain", "extender.terminal.command_groups", ("extender.explain", "numpy")),
     ],

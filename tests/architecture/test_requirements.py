@@ -19,8 +19,16 @@ LOCKS: Final = (
     *sorted((ROOT / "requirements").glob("*.txt")),
     ROOT / "deploy/docker/requirements.txt",
 )
-NOT_IN_THE_IMAGE: Final = {"cryptography", "hypothesis", "pyarrow"}
-"""They are extras: for self-signed certificates, for tests of policies, and for Parquet files."""
+NOT_IN_THE_IMAGE: Final = {
+    "cryptography",
+    "hypothesis",
+    "mcp",
+    "mcp-types",
+    "pyarrow",
+    "starlette",
+    "uvicorn",
+}
+"""They are extras: for self-signed certificates, for tests of policies, Parquet files and tools."""
 _HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
 

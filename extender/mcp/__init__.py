@@ -1,0 +1,1 @@
+"""Tools of the Model Context Protocol: decisions and their reasons, read only."""
