@@ -13,6 +13,7 @@ from extender.secure_serving.self_signed import CertificateAuthority, KeyPair
 from tests.builders import Document, manifest, node_json, pod_json
 
 HOST: Final = "reprieve.kube-system.svc"
+PAGE_HOST: Final = "reprieve-page.kube-system.svc"
 SECRET: Final = "reprieve-tls"
 SYSTEM: Final = "kube-system"
 DEFINITIONS: Final = Path(__file__).with_name("definitions.yaml")
@@ -50,7 +51,7 @@ def preempted() -> Document:
     return {"Pod": full()[-1], "NodeNameToVictims": None, "NodeNameToMetaVictims": offered}
 
 
-def secret(authority: CertificateAuthority, hosts: Sequence[str] = (HOST,)) -> Document:
+def secret(authority: CertificateAuthority, hosts: Sequence[str] = (HOST, PAGE_HOST)) -> Document:
     """Build the Secret with a server's certificate and its authority."""
     pair = authority.issue_server(hosts)
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.certificate}

@@ -24,6 +24,7 @@ PATIENCE_SECONDS: Final = 60.0
 
 _BETWEEN_SECONDS: Final = 0.1
 _READABLE: Final = 0o644
+_CLAIMED: Final = 0o2775
 
 
 @dataclass(slots=True)
@@ -127,9 +128,17 @@ class Kubelet:
                     process.kill()
 
     def _environment(self, container: Document) -> dict[str, str]:
-        given = {each["name"]: each["value"] for each in container.get("env", ())}
+        given = {each["name"]: self._value(each) for each in container.get("env", ())}
         services = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(PORT)}
         return {**self.image.environment, **services, **given}
+
+    def _value(self, variable: Document) -> str:
+        """Return the value of an environment variable, which may be a key of a Secret."""
+        if "value" in variable:
+            return str(variable["value"])
+        reference = variable["valueFrom"]["secretKeyRef"]
+        data = self.cluster.get("secret", reference["name"])["data"]
+        return b64decode(data[reference["key"]]).decode()
 
     def _mounts(self, pod: Document, container: Document, user: User) -> Iterator[Mount]:
         volumes = {volume["name"]: volume for volume in pod["volumes"]}
@@ -148,6 +157,11 @@ class Kubelet:
         yield Mount(account, ACCOUNT)
 
     def _fill(self, directory: Path, volume: Document, user: User) -> None:
+        if "persistentVolumeClaim" in volume:
+            directory.mkdir(exist_ok=True)
+            os.chown(directory, 0, user.groups[0])
+            directory.chmod(_CLAIMED)
+            return
         source = volume.get("configMap") or volume["secret"]
         if "configMap" in volume:
             texts = self.cluster.get("configmap", source["name"])["data"]

@@ -33,7 +33,8 @@ try:
             context.load_cert_chain(asked["pair"])
         connection.sock = context.wrap_socket(connection.sock, server_hostname=asked["name"])
     body = None if asked["body"] is None else json.dumps(asked["body"])
-    connection.request("GET" if body is None else "POST", asked["path"], body)
+    method = "GET" if body is None else "POST"
+    connection.request(method, asked["path"], body, asked["headers"])
     answer = connection.getresponse()
     json.dump([answer.status, answer.read().decode()], sys.stdout)
 except OSError as error:
@@ -87,9 +88,17 @@ class Network:
         body: object = None,
         client: ClientTls = ClientTls(),
         name: str = "localhost",
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send a request to a port under a host name; with a body it is a POST."""
-        asked = {"port": port, "path": path, "body": body, "name": name, **asdict(client)}
+        asked = {
+            "port": port,
+            "path": path,
+            "body": body,
+            "name": name,
+            "headers": headers or {},
+            **asdict(client),
+        }
         output = self.run(sys.executable, "-I", "-c", _ASK, stdin=json.dumps(asked))
         return Answer(*json.loads(output))
 

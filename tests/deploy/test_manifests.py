@@ -21,6 +21,7 @@ from tests.deploy.cluster import SYSTEM, Cluster, cluster
 from tests.deploy.cluster_objects import definitions
 from tests.deploy.network import Network
 from tests.deploy.test_chart import EVERYTHING
+from tests.deploy.test_ledger import POSTGRESQL, ingress
 from tests.e2e.clients import RELEASES
 
 OURS: Final = "app.kubernetes.io/instance=reprieve"
@@ -65,7 +66,9 @@ def test_kustomize_directories_and_examples_are_applied(there: Cluster, side: st
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {**ISSUER, **MONITORED}, EVERYTHING], ids=["defaults", "more", "everything"]
+    "values",
+    [{}, {**ISSUER, **MONITORED}, EVERYTHING, ingress(), POSTGRESQL],
+    ids=["defaults", "more", "everything", "file", "postgresql"],
 )
 def test_the_charts_objects_are_applied(there: Cluster, values: Document) -> None:
     for flags in SIDES.values():

@@ -1,10 +1,11 @@
+{{/* At most 52 characters: pods of a StatefulSet have a label of its name and a hash. */}}
 {{- define "reprieve.name" -}}
 {{- if .Values.fullnameOverride -}}
-{{ .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{ .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
 {{- else if contains .Chart.Name .Release.Name -}}
-{{ .Release.Name | trunc 63 | trimSuffix "-" }}
+{{ .Release.Name | trunc 52 | trimSuffix "-" }}
 {{- else -}}
-{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}
 {{- end -}}
 {{- end -}}
 
@@ -45,6 +46,10 @@ labels:
 {{ include "reprieve.name" . }}.{{ .Release.Namespace }}.svc
 {{- end -}}
 
+{{- define "reprieve.pageHost" -}}
+{{ include "reprieve.name" . }}-page.{{ .Release.Namespace }}.svc
+{{- end -}}
+
 {{/* The volume with the CA of clients, if it is not in the server's Secret. */}}
 {{- define "reprieve.clientCA" -}}
 {{- $ca := .Values.tls.clients.ca -}}
@@ -65,6 +70,54 @@ labels:
 {{- end -}}
 {{- end -}}
 
+{{/* Fail if values contradict each other in a way that values.schema.json cannot express. */}}
+{{- define "reprieve.validate" -}}
+{{- $page := .Values.page -}}
+{{- $admitted := .Values.networkPolicy.page -}}
+{{- if eq .Values.ledger.mode "file" -}}
+{{- $size := .Values.ledger.file.size -}}
+{{- $units := dict "Mi" 1 "Gi" 1024 "Ti" 1048576 -}}
+{{- $most := div (mul (regexFind "^[0-9]+" $size | int64) (get $units (trunc -2 $size)) 9) 10 -}}
+{{- if gt (int64 .Values.ledger.maxMiB) $most -}}
+{{- fail (printf "ledger.maxMiB: %d does not fit into ledger.file.size %s; expected at most %d" (int64 .Values.ledger.maxMiB) $size $most) -}}
+{{- end -}}
+{{- end -}}
+{{- if $page.enabled -}}
+{{- if eq (int $page.port) (int .Values.config.port) -}}
+{{- fail (printf "page.port: %v is config.port, too; expected another port" $page.port) -}}
+{{- end -}}
+{{- if and $page.ingress.create .Values.networkPolicy.create (not $admitted.cidrs) (not $admitted.namespaces) -}}
+{{- fail "page.ingress.create: the NetworkPolicy admits no client to the page; expected the namespace of the Ingress controller in networkPolicy.page.namespaces" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The volume with the CA of PostgreSQL's server. */}}
+{{- define "reprieve.ledgerCA" -}}
+{{- $postgresql := .Values.ledger.postgresql -}}
+{{- if and (eq .Values.ledger.mode "postgresql") $postgresql.caKey -}}
+{{- $items := list (dict "key" $postgresql.caKey "path" "ca.crt") -}}
+{{ dict "secret" (dict "secretName" $postgresql.secretName "items" $items "defaultMode" 0440) | toYaml }}
+{{- end -}}
+{{- end -}}
+
+{{/* What the driver of PostgreSQL reads, and where SQLite has its temporary files: nothing else can be written to. */}}
+{{- define "reprieve.ledgerEnv" -}}
+{{- $postgresql := .Values.ledger.postgresql -}}
+{{- if eq .Values.ledger.mode "file" }}
+- {name: SQLITE_TMPDIR, value: /ledger}
+{{- else if eq .Values.ledger.mode "postgresql" }}
+- name: PGPASSWORD
+  valueFrom:
+    secretKeyRef: {name: {{ $postgresql.secretName }}, key: {{ $postgresql.key }}}
+{{- if $postgresql.caKey }}
+- {name: PGSSLMODE, value: verify-full}
+- {name: PGSSLROOTCERT, value: /ledger-ca/ca.crt}
+{{- end }}
+{{- else }}[]
+{{- end }}
+{{- end -}}
+
 {{/* The configuration file: config, and the fields that other values set. */}}
 {{- define "reprieve.config" -}}
 {{- $config := deepCopy .Values.config -}}
@@ -81,6 +134,22 @@ labels:
 {{- $_ := set $config "tls" $tls -}}
 {{- else -}}
 {{- $_ := set $config "allowPlainHTTP" true -}}
+{{- end -}}
+{{- $ledger := .Values.ledger -}}
+{{- if ne $ledger.mode "none" -}}
+{{- $location := ternary "/ledger/ledger.db" $ledger.postgresql.url (eq $ledger.mode "file") -}}
+{{- $fields := omit $ledger "mode" "file" "postgresql" -}}
+{{- $_ := set $config "ledger" (set $fields "location" $location) -}}
+{{- end -}}
+{{- with .Values.page -}}
+{{- if .enabled -}}
+{{- $hosts := concat (list (include "reprieve.pageHost" $)) .hosts -}}
+{{- if .ingress.create -}}
+{{- $hosts = append $hosts .ingress.host -}}
+{{- end -}}
+{{- $page := dict "host" $config.host "port" .port "tokenFile" "/page-token/token" "hosts" $hosts -}}
+{{- $_ := set $config "page" $page -}}
+{{- end -}}
 {{- end -}}
 {{ toYaml $config }}
 {{- end -}}
