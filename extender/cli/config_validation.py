@@ -210,6 +210,8 @@ def _validate_page(config: Config) -> Iterator[str]:
         return
     if config.ledger is None:
         yield "page: shows the ledger; expected ledger as well"
+    if page.port and page.port == config.port:
+        yield f"page.port: {page.port} is the port of the extender; expected another"
     yield from (f"page.{problem}" for problem in _validate_host(page.host))
     if config.tls is None and not config.allow_plain_http and not is_loopback(page.host):
         yield (

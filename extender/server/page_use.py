@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.config.access_token import read_token
 from extender.config.component_config import Config, LedgerConfig, PageConfig
+from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import Clock
 from extender.ledger.entry import LedgerRecord
 from extender.ledger.inputs.counterfactuals import CounterfactualProcess
@@ -33,7 +34,7 @@ async def serve_page(
 ) -> AsyncIterator[str]:
     """Serve the pages of the ledger ``kept`` while the block runs; yield their URL.
 
-    Raise ConfigError if the token cannot be read, and OSError for the socket.
+    Raise ConfigError if the token cannot be read, or the address cannot be used.
     """
     ledger = Ledger(LazyReader(kept.location))
     searching = CounterfactualProcess(kept.location)
@@ -53,12 +54,15 @@ async def serve_page(
     app = build_ui_app(ledger, options, clock)
     listening = msgspec.structs.replace(settings, host=page.host, port=page.port)
     connections = ConnectionRegistry(settings.limits, clock)
-    try:
-        async with serve_app(app, listening, connections, context) as listener:
-            yield f"{listener.url}/ui/"
-            await listener.finish()
-    finally:
-        await ledger.close()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(ledger.close)
+        serving = serve_app(app, listening, connections, context)
+        try:
+            listener = await stack.enter_async_context(serving)
+        except OSError as error:
+            raise ConfigError(f"page: {page.host}:{page.port}: {error.strerror}") from None
+        yield f"{listener.url}/ui/"
+        await listener.finish()
 
 
 def _fraction(state: NodeState) -> float:
