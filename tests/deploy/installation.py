@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from extender.secure_serving.self_signed import CertificateAuthority
+from tests.builders import Document
 from tests.deploy.charts import CHART
 from tests.deploy.cluster import SYSTEM, Cluster, cluster
-from tests.builders import Document
 from tests.deploy.cluster_objects import HOST, PAGE_HOST, full, secret
 from tests.deploy.containers import Container, Kubelet
 from tests.deploy.image import Image
@@ -85,7 +85,9 @@ def installed(
 def read_pod(there: Cluster, name: str) -> Document:
     """Return the spec of a pod of our Deployment or StatefulSet, with the volumes it claims."""
     label = f"app.kubernetes.io/instance={name}"
-    found = there.kubectl("get", "deployments,statefulsets", "-n", SYSTEM, "-l", label, "-o", "json")
+    found = there.kubectl(
+        "get", "deployments,statefulsets", "-n", SYSTEM, "-l", label, "-o", "json"
+    )
     [workload] = json.loads(found)["items"]
     spec = workload["spec"]
     names = [each["metadata"]["name"] for each in spec.get("volumeClaimTemplates", ())]
