@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
@@ -15,9 +15,10 @@ from docs.reference.tables import code, table
 from extender.config.component_config import ConnectionLimits
 from extender.controllers.metrics import ReplicaSetMetrics, WebhookMetrics
 from extender.kube.rest.clock import SystemClock
+from extender.ledger.writer import WriteCounts
 from extender.observability.metrics import Metrics
 from extender.secure_serving.connection_limits import ConnectionRegistry
-from extender.server.serving_metrics import register_serving_metrics
+from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
 from fakeapi.apiserver.wire.http_messages import Request, Response
 from fakeapi.simulation.world import create_api
 
@@ -75,6 +76,14 @@ class _NoCertificate:
     not_after: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _NoLedger:
+    """The state of a ledger, whose metrics are listed and have no values."""
+
+    counts: WriteCounts = field(default_factory=WriteCounts)
+    waiting: int = 0
+
+
 def page() -> str:
     """Return the page."""
     return _TEXT.format(
@@ -89,6 +98,7 @@ def extender_metrics() -> list[MetricRow]:
     registry = Metrics().registry
     connections = ConnectionRegistry(ConnectionLimits(), SystemClock())
     register_serving_metrics(registry, connections, _NoCertificate())
+    register_ledger_metrics(registry, _NoLedger())
     return list(_registered(registry))
 
 

@@ -112,7 +112,7 @@ def test_messages_use_only_labels_that_are_grouped_by() -> None:
 
 
 def test_every_figure_is_served_and_documented(net: Network, image: Image, tmp_path: Path) -> None:
-    with installed(net, image, tmp_path, {}) as there:
+    with installed(net, image, tmp_path, {"ledger": {"mode": "file"}}) as there:
         there.request("/filter", filtered())
         there.request("/preempt", preempted())
         output = there.request("/metrics").text
