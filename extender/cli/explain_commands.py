@@ -56,6 +56,8 @@ from extender.terminal.program import log_warnings
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.kubernetes.releases import release
+from policies.kubernetes.snapshot import Snapshot
+from policies.preemption.explanation import PreemptionExplanation
 from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.replicaset import decide_scale_down
@@ -141,6 +143,7 @@ def explain_preempt_command(warn: WarnAboutFields) -> Callable[..., None]:
             lambda: preempt_document(explanation),
             lambda rows: preempt_table(explanation, rows),
             lambda: victim_names(explanation),
+            page=lambda: _preempt_page(explanation, snapshot, rules),
         )
         print_answer(output, answer)
 
@@ -186,6 +189,14 @@ def explain_scaledown_command(warn: WarnAboutFields) -> Callable[..., None]:
         print_answer(output, answer)
 
     return explain_scaledown
+
+
+def _preempt_page(
+    explanation: PreemptionExplanation, snapshot: Snapshot, rules: SchedulerRules
+) -> str:
+    from extender.ledger_page.explanation_view import explanation_document  # imports jinja2
+
+    return explanation_document(explanation, snapshot, rules)
 
 
 def explanation_settings(

@@ -111,7 +111,7 @@ class EntryBuilder:
         if named is not None:
             seen.add(named.node)
             yield msgspec.structs.replace(
-                _candidate(named, snapshot, rules),
+                ledger_candidate(named, snapshot, rules),
                 victims=tuple(
                     self._pod(pod, now_ns) for pod in islice(named.victims.pods, _MAX_PODS)
                 ),
@@ -119,7 +119,7 @@ class EntryBuilder:
             )
         if second is not None and second.candidate.node not in seen:
             seen.add(second.candidate.node)
-            found = _candidate(second.candidate, snapshot, rules)
+            found = ledger_candidate(second.candidate, snapshot, rules)
             yield msgspec.structs.replace(found, criteria=tuple(each[2] for each in values))
         for node in islice(decision.candidates, self.most_candidates + len(seen)):
             if node not in seen:
@@ -140,7 +140,13 @@ class EntryBuilder:
         )
 
 
-def _candidate(candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules) -> LedgerCandidate:
+def ledger_candidate(
+    candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules
+) -> LedgerCandidate:
+    """Return what is kept of the chosen candidate, and of the runner-up, by the preemptor's rules.
+
+    Of victims, only the name, the priority and the requests are kept.
+    """
     state = snapshot.nodes[candidate.node]
     violated: tuple[str, ...] = ()
     if candidate.victims.violations:

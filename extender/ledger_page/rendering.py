@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 from aiohttp import web
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from extender.ledger_page.documents import PACKAGE, template_environment
 from extender.ledger_page.view import Link, View
 
 HEADERS: Final = {
@@ -30,7 +30,6 @@ HEADERS: Final = {
 _NO_STORE: Final = {"Cache-Control": "no-store", "Vary": "Accept, Authorization, Cookie"}
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-_PACKAGE: Final = "extender.ledger_page"
 
 
 class StaticFile(NamedTuple):
@@ -44,7 +43,7 @@ class StaticFile(NamedTuple):
 def load_static_files() -> dict[str, StaticFile]:
     """Return the static files by name."""
     found = {}
-    for each in files(_PACKAGE).joinpath("static").iterdir():
+    for each in files(PACKAGE).joinpath("static").iterdir():
         body, suffix = each.read_bytes(), each.name.rpartition(".")[2]
         if suffix in _TYPES:
             digest = sha256(body).hexdigest()[:16]
@@ -58,15 +57,7 @@ class Renderer:
 
     def __init__(self, location: str, menu: Sequence[Link]) -> None:
         self._files = load_static_files()
-        self._environment = Environment(
-            loader=PackageLoader(_PACKAGE),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-        )
-        self._environment.filters["moment"] = _moment
+        self._environment = template_environment()
         self._environment.globals.update(
             static=lambda name: self._files[name].url, location=location, menu=menu
         )
@@ -117,8 +108,3 @@ def wants_json(request: web.Request) -> bool:
     if written in ("html", "json"):
         return written == "json"
     return "application/json" in accepted and "text/html" not in accepted
-
-
-def _moment(timestamp: str) -> str:
-    """Return an RFC 3339 time as people read it; the pages state that all times are in UTC."""
-    return timestamp.replace("T", " ").removesuffix("Z")

@@ -95,7 +95,8 @@ OutputOption = Annotated[
     typer.Option(
         "-o",
         "--output",
-        help="wide: a table with all rows; name: one name per line; csv: rows of ledger commands.",
+        help="wide: a table with all rows; name: one name per line; csv: rows of ledger commands;"
+        " html: a page of explain preempt and replay.",
     ),
 ]
 NowOption = Annotated[

@@ -1,4 +1,4 @@
-"""Output of commands: tables, documents in JSON or YAML, names, and the progress of long work."""
+"""Output of commands: tables, JSON, YAML, names, rows and pages; the progress of long work."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class OutputFormat(Enum):
     YAML = "yaml"
     NAME = "name"
     CSV = "csv"
+    HTML = "html"
 
 
 class TableRows(Enum):
@@ -56,17 +57,23 @@ def no_rows() -> NoReturn:
     raise OutputError("-o csv: the answer has no rows; expected table, wide, json or yaml")
 
 
+def no_page() -> NoReturn:
+    """Raise OutputError: an answer cannot be printed as HTML."""
+    raise OutputError("-o html: the answer has no page; expected table, wide, json or yaml")
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command prints: a document, a table, names as of kubectl (``pod/web``), or rows.
+    """What a command prints: a document, a table, names as of kubectl (``pod/web``), rows, a page.
 
-    The first row of ``rows`` has the names of the columns.
+    The first row of ``rows`` has the names of the columns. ``page`` is one HTML file.
     """
 
     document: Callable[[], object]
     table: Callable[[TableRows], RenderableType]
     names: Callable[[], Iterable[str]] = _no_names
     rows: Callable[[], Iterable[Sequence[object]]] = no_rows
+    page: Callable[[], str] = no_page
 
 
 def print_answer(output: OutputFormat, answer: Answer) -> None:
@@ -81,6 +88,8 @@ def print_answer(output: OutputFormat, answer: Answer) -> None:
             sys.stdout.writelines(f"{name}\n" for name in answer.names())
         case OutputFormat.CSV:
             csv.writer(sys.stdout, lineterminator="\n").writerows(answer.rows())
+        case OutputFormat.HTML:
+            sys.stdout.write(answer.page() + "\n")
         case OutputFormat.TABLE:
             stdout_console().print(answer.table(TableRows.LIMITED))
         case OutputFormat.WIDE:

@@ -26,7 +26,7 @@ from extender.eviction.advise.documents import RoundDocument, round_document
 from extender.eviction.advise.executor import Action
 from extender.eviction.advise.rounds import ObservationRound
 from extender.eviction.advise.tables import round_lines, round_table, round_time
-from extender.terminal.output import OutputFormat, no_rows, stdout_console
+from extender.terminal.output import OutputFormat, no_page, no_rows, stdout_console
 
 _SHOWN_ACTIONS: Final = 10
 
@@ -154,9 +154,11 @@ def watch_printer(
 
 
 def _other_printer(output: OutputFormat) -> Printer | None:
-    """Return the printer of YAML or names; None for tables. Raise OutputError for CSV."""
+    """Return the printer of YAML or names; None for tables. Raise OutputError for CSV and HTML."""
     if output is OutputFormat.CSV:
         no_rows()
+    if output is OutputFormat.HTML:
+        no_page()
     if output is OutputFormat.YAML:
         return DocumentPrinter(lambda found: f"---\n{msgspec.yaml.encode(found).decode().rstrip()}")
     return NamePrinter() if output is OutputFormat.NAME else None
