@@ -315,8 +315,12 @@ async def _unless_stopped(
 def _print_report(report: Report, output: OutputOption) -> None:
     import msgspec
 
-    from fakeapi.replay.report import report_table
+    from fakeapi.replay.report import report_page, report_table
 
-    answer = Answer(lambda: msgspec.to_builtins(report), lambda rows: report_table(report, rows))
+    answer = Answer(
+        lambda: msgspec.to_builtins(report),
+        lambda rows: report_table(report, rows),
+        page=lambda: report_page(report),
+    )
     print_answer(output, answer)
     sys.stdout.flush()

@@ -1,10 +1,12 @@
-"""The report of a replay: its fields are the JSON output, and a table is for people."""
+"""The report of a replay: its fields are the JSON output; a table and a page are for people."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from importlib.resources import files
+from typing import Final
 
 from msgspec import Struct
 from rich.console import Group, RenderableType
@@ -127,7 +129,8 @@ def _unrecorded_owners(recording: Recording, planner: ActionPlanner) -> Iterator
         yield f"{count} objects are owned by a {kind}, which was not recorded: gc deletes them"
 
 
-_MAX_ROWS = 10
+_MAX_ROWS: Final = 10
+_MAX_ROWS_OF_PAGE: Final = 200
 
 
 def report_table(report: Report, rows: TableRows) -> RenderableType:
@@ -140,6 +143,15 @@ def report_table(report: Report, rows: TableRows) -> RenderableType:
         there = str(each.recorded), str(each.replayed)
         counts.add_row(name, *there, *(str(count or "") for count in found))
     return Group(*_heading(report), counts, *_decisions(report), *_differences(report, rows))
+
+
+def report_page(report: Report) -> str:
+    """Return the report as one HTML document."""
+    from extender.ledger_page.documents import render_document  # imports jinja2
+
+    template = files("fakeapi.replay").joinpath("report.html").read_text()
+    decisions = list(_scheduling(report))
+    return render_document(template, report=report, decisions=decisions, most=_MAX_ROWS_OF_PAGE)
 
 
 def _heading(report: Report) -> Iterator[str]:

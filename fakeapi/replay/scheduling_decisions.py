@@ -37,6 +37,13 @@ class DecisionComparison(Struct, frozen=True, rename="camel"):
     replayed: int
     differences: list[DecisionDifference] = []
 
+    @property
+    def equal_percent(self) -> float:
+        """How many of the pods with a decision, in either of the two, have equal ones."""
+        differing = len(self.differences)
+        equal = self.recorded - sum(bool(each.recorded) for each in self.differences)
+        return 100 * equal / (equal + differing) if equal + differing else 100.0
+
 
 class SchedulingComparison(Struct, frozen=True, rename="camel"):
     """Compared decisions: pods placed, nominated and preempted, each with the node."""
