@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
+from extender.ledger_page.documents import render_document
 from tests.bench.budgets import Budget, Figure
 from tests.bench.plot import Axis, Linear, Panel, Series, draw
 from tests.bench.timing import latency
@@ -16,11 +17,7 @@ from tests.load.records import ANSWERED, ECHO, REFUSED, REPRIEVE, Call, select
 
 _BINS: Final = 60
 _COLORS: Final = ("#0072b2", "#d55e00", "#009e73")
-_STYLE: Final = (
-    "body{font:14px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-    "table{border-collapse:collapse}td,th{border-bottom:1px solid #ddd;padding:.3em .8em;"
-    "text-align:left}.over{color:#b00;font-weight:bold}svg{max-width:100%}"
-)
+_TEMPLATE: Final = Path(__file__).with_name("page.html")
 
 
 def page(
@@ -32,34 +29,25 @@ def page(
 ) -> str:
     """Return the page as HTML."""
     begun = min(call.started for call in found.calls)
-    parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Reprieve under load</title>",
-        f"<style>{_STYLE}</style><h1>Reprieve under load</h1><p>{escape(title)}</p>",
-        *_table(figures, budgets, broken),
-        "<h2>Time by the echo's, at an even pace</h2>",
-        _ratios(select(found.calls, STEADY), select(found.calls, STEADY, ECHO), begun),
-        "<h2>Milliseconds, all phases</h2>",
-        _times(found.calls, begun),
-        "<h2>Resident memory of the extender</h2>",
-        _memory(found, begun),
-        "<h2>Above saturation: calls a second</h2>",
-        _refusals(select(found.calls, ABOVE), begun),
-        _wrong(found.checked.wrong),
-        "</html>",
-    ]
-    return "\n".join(parts)
-
-
-def _table(
-    figures: Mapping[str, Figure], budgets: Mapping[str, Budget], broken: Mapping[str, str]
-) -> Iterator[str]:
-    yield "<table><tr><th>what<th>found<th>limit"
-    for name, figure in figures.items():
-        limit = budgets.get(name, Budget()).limit
-        shown = "" if limit is None else f"≤ {limit:g}"
-        mark = " class='over'" if name in broken else ""
-        yield f"<tr><td>{escape(figure.what)}<td{mark}>{escape(figure.shown)}<td>{shown}"
-    yield "</table>"
+    plots = {
+        "Time by the echo's, at an even pace": _ratios(
+            select(found.calls, STEADY), select(found.calls, STEADY, ECHO), begun
+        ),
+        "Milliseconds, all phases": _times(found.calls, begun),
+        "Resident memory of the extender": _memory(found, begun),
+        "Above saturation: calls a second": _refusals(select(found.calls, ABOVE), begun),
+    }
+    return render_document(
+        _TEMPLATE.read_text(),
+        title=title,
+        figures=figures,
+        limits={
+            name: f"≤ {each.limit:g}" for name, each in budgets.items() if each.limit is not None
+        },
+        broken=broken,
+        plots=plots,
+        wrong=found.checked.wrong,
+    )
 
 
 def binned(calls: Sequence[Call], begun: float) -> Mapping[float, Sequence[Call]]:
@@ -165,10 +153,3 @@ def _span(title: str, values: Sequence[float]) -> Linear:
     first = int(low / step)
     marks = [round(step * number, 3) for number in range(first, first + 12)]
     return Linear(title, low, high, [mark for mark in marks if low <= mark <= high])
-
-
-def _wrong(wrong: Sequence[str]) -> str:
-    if not wrong:
-        return "<p>No answer among those checked was wrong.</p>"
-    shown = "".join(f"<li>{escape(each)}" for each in wrong[:100])
-    return f"<h2 class='over'>Wrong answers</h2><ul>{shown}</ul>"
