@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from aiohttp.test_utils import TestServer
 
-from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.clock import Clock, SystemClock
 from extender.ledger.entry import LedgerRecord
 from extender.ledger.queries import Ledger
 from extender.ledger.sqlite_database import Access, open_sqlite
@@ -39,9 +39,15 @@ def decisions() -> int:
 
 
 @pytest.fixture
-async def base(tmp_path: Path, decisions: int) -> AsyncIterator[str]:
+def clock() -> Clock:
+    """Return the clock of the page; a test may override it."""
+    return SystemClock()
+
+
+@pytest.fixture
+async def base(tmp_path: Path, decisions: int, clock: Clock) -> AsyncIterator[str]:
     """Serve the page over a ledger that ends now, and return its URL."""
-    path, clock = tmp_path / "ledger.db", SystemClock()
+    path = tmp_path / "ledger.db"
     await write_ledger(path, ledger_records(decisions, until_ns=clock.now_ns()))
     ledger = Ledger(await open_sqlite(path, Access.READ))
     options = PageOptions(TOKEN, counterfactuals=counterfactuals, nodes=nodes)
