@@ -61,7 +61,7 @@ OPERATOR_SECONDS := 600
 operators-long: $(CLIENTS) operators  ## run these operators for ten minutes with faults injected
 	OPERATOR_SECONDS=$(OPERATOR_SECONDS) $(BIN)/pytest -n 2 --timeout 1200 -m slow tests/e2e/operators
 
-browser: $(CLIENTS)  ## open the page of the ledger in Chromium: content, keys, accessibility, speed
+browser: $(CLIENTS)  ## open the page of the ledger in Chromium: content, keys, accessibility, speed; PICTURES=write
 	$(BIN)/pytest --timeout 300 tests/browser
 
 IMAGE := dist/image.tar
