@@ -24,11 +24,11 @@ from extender.cli.ledger_tables import (
     statistics_table,
 )
 from extender.kube.rest.clock import SystemClock
-from extender.ledger.database import Database
 from extender.ledger.decision_rows import list_document
 from extender.ledger.entry import LedgerRecord, parse_id
-from extender.ledger.queries import Grouping, Kind, Ledger, Selection
 from extender.ledger.statistics import Period, Statistics, read_statistics
+from extender.ledger.storage.database import Database
+from extender.ledger.storage.queries import Grouping, Kind, Ledger, Selection
 from extender.ledger.time_bound import TimeBound
 from extender.ledger.why import decision_account
 from extender.terminal.command_line import OutputOption

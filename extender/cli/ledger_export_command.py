@@ -15,12 +15,12 @@ from extender.cli.ledger_source import (
     read_ledger,
 )
 from extender.kube.rest.clock import SystemClock
-from extender.ledger.database import Database, LedgerError
-from extender.ledger.queries import Ledger
+from extender.ledger.storage.database import Database, LedgerError
+from extender.ledger.storage.queries import Ledger
 from extender.ledger.time_bound import TimeBound
 
 if TYPE_CHECKING:
-    from extender.ledger.parquet_export import Exported
+    from extender.ledger.storage.parquet_export import Exported
 
 EXPORT_EXAMPLE: Final = "ledger export --ledger ledger.db --out decisions"
 
@@ -37,7 +37,7 @@ def export_decisions(
     --since and --until too. The files of a day that was exported before are replaced.
     """
     try:
-        from extender.ledger.parquet_export import export_ledger
+        from extender.ledger.storage.parquet_export import export_ledger
     except ImportError as error:
         raise LedgerError(
             f"Parquet files need the package {error.name}; install it with:"

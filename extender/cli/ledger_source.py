@@ -9,10 +9,10 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
-from extender.ledger.database import Database
-from extender.ledger.location import open_database
-from extender.ledger.schema import require_ledger
-from extender.ledger.sqlite_database import Access
+from extender.ledger.storage.database import Database
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.schema import require_ledger
+from extender.ledger.storage.sqlite_database import Access
 from extender.ledger.time_bound import TIME_BOUND, TimeBound, read_time_bound
 from extender.terminal.output import show_progress
 from policies.kubernetes.input_error import InputError

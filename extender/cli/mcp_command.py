@@ -19,9 +19,9 @@ from extender.config.component_config import Config
 from extender.explain.cluster_objects import SCHEDULING_KINDS, ClusterObjects, read_objects
 from extender.explain.cluster_source import ClusterSource
 from extender.kube.rest.clock import SystemClock
-from extender.ledger.location import open_database
-from extender.ledger.queries import Ledger
-from extender.ledger.sqlite_database import Access
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.sqlite_database import Access
 from extender.mcp.address import Address
 from extender.mcp.tools import ClusterPort, Tool, cluster_tools, ledger_tools
 from extender.terminal.command_line import (

@@ -13,8 +13,8 @@ import typer
 from extender.cli.account_tables import evidence_table, why_table
 from extender.cli.ledger_source import ENVIRONMENT, read_ledger
 from extender.ledger.cluster_evidence import ClusterEvidence
-from extender.ledger.database import Database, LedgerError
-from extender.ledger.queries import Ledger
+from extender.ledger.storage.database import Database, LedgerError
+from extender.ledger.storage.queries import Ledger
 from extender.ledger.why import WhyDocument, why_document
 from extender.terminal.command_line import (
     ContextOption,

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Final, NamedTuple
 
-from extender.ledger.database import Database, Row, whole_number
 from extender.ledger.entry import State, first_id, time_of_id
-from extender.ledger.queries import Grouping, Ledger, Thrash
-from extender.ledger.schema import HOUR_NS, Role
-from extender.ledger.store import STATES
+from extender.ledger.storage.database import Database, Row, whole_number
+from extender.ledger.storage.queries import Grouping, Ledger, Thrash
+from extender.ledger.storage.schema import HOUR_NS, Role
+from extender.ledger.storage.store import STATES
 
 MOST_PREEMPTIONS: Final = 20_000
 _MOST_PAIRS: Final = 1000
@@ -25,7 +25,7 @@ _MICROSECOND_NS: Final = 1000
 
 
 class GroupTotal(NamedTuple):
-    """The pods of a group in a period; see :class:`extender.ledger.queries.Total`."""
+    """The pods of a group in a period; see :class:`extender.ledger.storage.queries.Total`."""
 
     group: str
     victims: int

@@ -17,14 +17,14 @@ import structlog
 
 from extender.kube.decoders.typed_decoder import Unreadable
 from extender.kube.rest.clock import Clock
-from extender.ledger.database import Database, LedgerError
 from extender.ledger.entry import LedgerEntry, Outcome, first_id
 from extender.ledger.inputs.call_inputs import CallInputs
 from extender.ledger.inputs.input_encoder import MOST_WAITING, EncodedInputs, InputEncoder
 from extender.ledger.outcomes import FOLLOWED_NS, OutcomeTracker
-from extender.ledger.queries import Ledger
-from extender.ledger.schema import HOUR_NS
-from extender.ledger.store import Blob, LedgerBatch, LedgerStore, Limits
+from extender.ledger.storage.database import Database, LedgerError
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.schema import HOUR_NS
+from extender.ledger.storage.store import Blob, LedgerBatch, LedgerStore, Limits
 from policies.kubernetes.snapshot import Pod
 
 FLUSH_SECONDS: Final = 0.25

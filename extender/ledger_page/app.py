@@ -16,8 +16,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from extender.kube.rest.clock import Clock
-from extender.ledger.database import LedgerError
-from extender.ledger.queries import Ledger
+from extender.ledger.storage.database import LedgerError
+from extender.ledger.storage.queries import Ledger
 from extender.ledger_page.access import (
     COOKIE,
     RETRY_SECONDS,

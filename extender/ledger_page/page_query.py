@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 from extender.kube.decoders.object_meta import format_time, parse_time
 from extender.ledger.entry import parse_id
-from extender.ledger.queries import NEWEST_ID, Grouping, Kind, Selection
-from extender.ledger.schema import HOUR_NS
+from extender.ledger.storage.queries import NEWEST_ID, Grouping, Kind, Selection
+from extender.ledger.storage.schema import HOUR_NS
 from policies.kubernetes.input_error import InputError, similar_name
 from policies.kubernetes.name_validation import invalid_dns_label, invalid_subdomain
 

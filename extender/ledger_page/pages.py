@@ -10,8 +10,8 @@ from aiohttp import web
 
 from extender.kube.rest.clock import Clock
 from extender.ledger.entry import LedgerRecord, first_id, format_id, parse_id
-from extender.ledger.queries import Grouping, Ledger
-from extender.ledger.schema import HOUR_NS
+from extender.ledger.storage.queries import Grouping, Ledger
+from extender.ledger.storage.schema import HOUR_NS
 from extender.ledger_page.decision_view import (
     DecisionView,
     SpareLinks,

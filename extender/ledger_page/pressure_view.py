@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from extender.kube.decoders.object_meta import format_time
-from extender.ledger.queries import Thrash, Total
-from extender.ledger.schema import Role
+from extender.ledger.storage.queries import Thrash, Total
+from extender.ledger.storage.schema import Role
 from extender.ledger_page.amounts import format_hours
 from extender.ledger_page.page_query import PageQuery
 from extender.ledger_page.timeline_view import range_links

@@ -12,8 +12,8 @@ from typing import Final
 
 from extender.kube.decoders.object_meta import format_time
 from extender.ledger.entry import LedgerRecord, State, format_id
-from extender.ledger.queries import Grouping, Kind, Total
-from extender.ledger.schema import HOUR_NS, Role
+from extender.ledger.storage.queries import Grouping, Kind, Total
+from extender.ledger.storage.schema import HOUR_NS, Role
 from extender.ledger_page.page_query import RANGES, Counted, PageQuery
 from extender.ledger_page.sentences import headline
 from extender.ledger_page.view import Link, PodLink, View, decision_url, pod_link

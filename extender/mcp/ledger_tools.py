@@ -7,7 +7,7 @@ from typing import Final
 
 from extender.ledger.decision_rows import list_document
 from extender.ledger.entry import LedgerRecord, format_id, parse_id
-from extender.ledger.queries import NEWEST_ID, Kind, Selection
+from extender.ledger.storage.queries import NEWEST_ID, Kind, Selection
 from extender.ledger.why import WhyDocument, why_document
 from extender.mcp.arguments import (
     InvalidArgumentsError,

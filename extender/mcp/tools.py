@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from extender.explain.cluster_objects import ClusterObjects
-from extender.ledger.queries import Ledger
+from extender.ledger.storage.queries import Ledger
 from extender.mcp.arguments import (
     ExplainArguments,
     ListArguments,

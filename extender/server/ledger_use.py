@@ -13,10 +13,10 @@ from extender.kube.rest.clock import Clock
 from extender.ledger.decision_recorder import DecisionRecorder
 from extender.ledger.entry import WRITER_BITS
 from extender.ledger.entry_builder import EntryBuilder
-from extender.ledger.location import open_database
 from extender.ledger.outcomes import OutcomeTracker
-from extender.ledger.sqlite_database import Access
-from extender.ledger.store import Limits
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.sqlite_database import Access
+from extender.ledger.storage.store import Limits
 from extender.ledger.writer import LedgerWriter
 
 _DAY_NS: Final = 24 * 3600 * 10**9

@@ -14,8 +14,8 @@ from extender.config.strict_decoding import ConfigError
 from extender.kube.rest.clock import Clock
 from extender.ledger.entry import LedgerRecord
 from extender.ledger.inputs.counterfactuals import CounterfactualProcess
-from extender.ledger.location import LazyReader
-from extender.ledger.queries import Ledger
+from extender.ledger.storage.location import LazyReader
+from extender.ledger.storage.queries import Ledger
 from extender.ledger_page.app import PageOptions, build_ui_app
 from extender.ledger_page.nodes_view import NodeUse
 from extender.secure_serving.connection_limits import ConnectionRegistry

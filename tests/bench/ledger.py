@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from extender.ledger.entry import LedgerRecord, Outcome
-from extender.ledger.location import open_database
-from extender.ledger.queries import Grouping, Kind, Ledger, Selection
-from extender.ledger.sqlite_database import Access
-from extender.ledger.store import LedgerBatch, LedgerStore
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import Grouping, Kind, Ledger, Selection
+from extender.ledger.storage.sqlite_database import Access
+from extender.ledger.storage.store import LedgerBatch, LedgerStore
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, preemptor, snapshot_of
 from tests.bench.extender import NODES, preempt_body

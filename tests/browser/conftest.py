@@ -12,8 +12,8 @@ from aiohttp.test_utils import TestServer
 
 from extender.kube.rest.clock import Clock, SystemClock
 from extender.ledger.entry import LedgerRecord
-from extender.ledger.queries import Ledger
-from extender.ledger.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
 from extender.ledger_page.app import PageOptions, build_ui_app
 from extender.ledger_page.nodes_view import NodeUse
 from tests.browser.devtools import Browser, Tab, executable, start_browser

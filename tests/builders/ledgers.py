@@ -21,9 +21,9 @@ from extender.ledger.entry import (
     VictimOutcome,
     entry_id,
 )
-from extender.ledger.location import open_database
-from extender.ledger.sqlite_database import Access
-from extender.ledger.store import LedgerBatch, LedgerStore
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.sqlite_database import Access
+from extender.ledger.storage.store import LedgerBatch, LedgerStore
 
 BEGINNING: Final = 1_767_366_245
 """2026-01-02T15:04:05Z, in seconds since the epoch."""

@@ -25,9 +25,9 @@ from extender.ledger.entry import (
     VictimOutcome,
     entry_id,
 )
-from extender.ledger.location import open_database
-from extender.ledger.sqlite_database import Access
-from extender.ledger.store import LedgerBatch, LedgerStore
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.sqlite_database import Access
+from extender.ledger.storage.store import LedgerBatch, LedgerStore
 
 NOW_NS: Final = 1_790_000_000 * 10**9
 """The time at which the ledgers of tests end: 2026-09-21T14:13:20Z."""

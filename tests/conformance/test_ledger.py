@@ -18,8 +18,8 @@ from typing import Final
 import pytest
 
 from extender.ledger.entry import LedgerRecord, State
-from extender.ledger.queries import Ledger, Selection
-from extender.ledger.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.queries import Ledger, Selection
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
 from tests.builders import Document
 from tests.conformance.objects import NAMESPACE
 from tests.conformance.scheduling.environment import Environment, Setting, environment

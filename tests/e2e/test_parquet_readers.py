@@ -10,11 +10,11 @@ import duckdb
 import pandas as pd
 import pytest
 
-from extender.ledger.location import open_database
-from extender.ledger.parquet_export import export_ledger
-from extender.ledger.queries import Ledger
-from extender.ledger.sqlite_database import Access
-from extender.ledger.store import LedgerBatch, LedgerStore
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.parquet_export import export_ledger
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.sqlite_database import Access
+from extender.ledger.storage.store import LedgerBatch, LedgerStore
 from tests.builders.ledger_entries import DAY_NS, NOON_NS, ledger_entry, ledger_pod
 
 WEB = ledger_pod("shop/web", team="front")

@@ -26,10 +26,10 @@ import aiohttp
 import pytest
 
 from extender.ledger.entry import LedgerEntry
-from extender.ledger.queries import NEWEST_ID, Grouping, Ledger
-from extender.ledger.schema import HOUR_NS, Role
-from extender.ledger.sqlite_database import Access, open_sqlite
-from extender.ledger.store import lost_work
+from extender.ledger.storage.queries import NEWEST_ID, Grouping, Ledger
+from extender.ledger.storage.schema import HOUR_NS, Role
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.store import lost_work
 from fakeapi import FakeCluster
 from tests.builders import encoded, node_json, pdb_json, pod_json
 from tests.commands import ROOT, wait_ready
@@ -45,7 +45,7 @@ NODES: Final = [f"node-{number}" for number in range(8)]
 FORKING: Final = """
 import os, sys
 import extender.cli.serve_command, extender.server.process, fakeapi.testing.fake_cluster
-import extender.ledger.location, extender.kube.rest.connection, policies.engine_selection
+import extender.ledger.storage.location, extender.kube.rest.connection, policies.engine_selection
 from fakeapi.cli.root_command import main
 for line in sys.stdin:
     child = os.fork()

@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 from extender.config.rules_source import build_rules
 from extender.config.strict_decoding import ConfigError
-from extender.ledger.database import LedgerError
 from extender.ledger.entry import format_id
 from extender.ledger.inputs.call_inputs import decode_inputs
 from extender.ledger.inputs.snapshot_codec import BlobError
-from extender.ledger.location import open_database
-from extender.ledger.queries import Ledger
-from extender.ledger.sqlite_database import Access
+from extender.ledger.storage.database import LedgerError
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.sqlite_database import Access
 from extender.protocol.preempt_verb import decision_inputs
 from policies.engine_selection import build_engine
 from policies.kubernetes.releases import UnknownReleaseError

@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from extender.ledger.database import LedgerError
-from extender.ledger.location import open_database
-from extender.ledger.queries import Grouping, Ledger, Selection
-from extender.ledger.sqlite_database import Access
-from extender.ledger.store import LedgerBatch, LedgerStore
+from extender.ledger.storage.database import LedgerError
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import Grouping, Ledger, Selection
+from extender.ledger.storage.sqlite_database import Access
+from extender.ledger.storage.store import LedgerBatch, LedgerStore
 from tests.builders.ledger_entries import NOON_NS, ledger_entry
 from tests.e2e.postgresql.server import PASSWORD, PostgresqlServer, postgresql_server
-from tests.extender.ledger.store_cases import (
+from tests.extender.ledger.storage.store_cases import (
     ALL,
     ETL,
     WEB,

@@ -61,8 +61,8 @@ PAGES: dict[str, tuple[str, list[str]]] = {
         f"{LEDGER}page: {{tokenFile: token, host: 10.0.0.1}}\n",
         [
             (
-                "F:2: page.host: 10.0.0.1 is no loopback address, and there is no tls; expected tls,"
-                " a loopback address, or allowPlainHTTP: true"
+                "F:2: page.host: 10.0.0.1 is no loopback address, and there is no tls; "
+                "expected tls, a loopback address, or allowPlainHTTP: true"
             )
         ],
     ),

@@ -16,9 +16,9 @@ from extender.cli.why_server import TokenError, ask_server, read_token
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.transport import TransportError
-from extender.ledger.location import open_database
-from extender.ledger.queries import Ledger
-from extender.ledger.sqlite_database import Access
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.sqlite_database import Access
 from extender.ledger.why import why_document
 from extender.ledger_page.app import PageOptions, build_ui_app
 from fakeapi import FakeCluster

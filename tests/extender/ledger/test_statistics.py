@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from extender.ledger.database import Database
 from extender.ledger.entry import Outcome, State
-from extender.ledger.location import open_database
-from extender.ledger.queries import Grouping, Thrash
-from extender.ledger.sqlite_database import Access
 from extender.ledger.statistics import GroupTotal, Outcomes, Period, read_statistics
+from extender.ledger.storage.database import Database
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import Grouping, Thrash
+from extender.ledger.storage.sqlite_database import Access
 from tests.builders.ledgers import (
     SECOND,
     at,

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from extender.ledger.database import Database, Dialect, LedgerError, Row, Statement, Value
 from extender.ledger.entry import LedgerEntry, LedgerRecord, State
 from extender.ledger.outcomes import OutcomeTracker
-from extender.ledger.queries import Ledger, Selection
-from extender.ledger.sqlite_database import Access, open_sqlite
-from extender.ledger.store import Limits
+from extender.ledger.storage.database import Database, Dialect, LedgerError, Row, Statement, Value
+from extender.ledger.storage.queries import Ledger, Selection
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.store import Limits
 from extender.ledger.writer import LedgerWriter
 from tests.builders import SECOND, pod
 from tests.extender.conftest import HandClock

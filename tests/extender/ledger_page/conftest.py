@@ -13,8 +13,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from extender.ledger.entry import LedgerRecord
-from extender.ledger.queries import Ledger
-from extender.ledger.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
 from extender.ledger_page.app import PageOptions, build_ui_app
 from extender.ledger_page.nodes_view import NodeUse
 from tests.builders.plausible_ledgers import NOW_NS, write_ledger

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from extender.ledger.queries import Ledger
-from extender.ledger.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
 from extender.ledger_page.access import SESSION_SECONDS, is_allowed_host, local_path
 from extender.ledger_page.app import PageOptions, build_ui_app
 from tests.extender.ledger_page.conftest import TOKEN, OpenPage, PageClock

@@ -8,8 +8,8 @@ from pathlib import Path
 import aiohttp
 
 from extender.config.component_config import Config, ConnectionLimits
-from extender.ledger.queries import Ledger
-from extender.ledger.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.queries import Ledger
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
 from extender.ledger_page.app import PageOptions, build_ui_app
 from extender.secure_serving.connection_limits import ConnectionRegistry
 from extender.secure_serving.listener import serve_app

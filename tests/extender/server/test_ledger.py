@@ -23,8 +23,8 @@ from extender.config.component_config import (
 )
 from extender.kube.rest.clock import SystemClock
 from extender.ledger.entry import LedgerEntry, State, encode_body
-from extender.ledger.queries import Ledger, Selection
-from extender.ledger.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.queries import Ledger, Selection
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
 from tests.builders import manifest, node_json, owner, pdb_json, pod_json
 from tests.builders.manifests import Document
 from tests.extender.conftest import Following, filter_body, following, preempt_body

@@ -13,12 +13,12 @@ import pytest
 
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.config.component_config import Config, LedgerConfig
-from extender.ledger.database import LedgerError, Statement
 from extender.ledger.entry import LedgerRecord, format_id
 from extender.ledger.inputs.counterfactuals import CounterfactualProcess, find_sparing_changes
-from extender.ledger.location import open_database
-from extender.ledger.queries import Kind, Ledger, Selection
-from extender.ledger.sqlite_database import Access
+from extender.ledger.storage.database import LedgerError, Statement
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import Kind, Ledger, Selection
+from extender.ledger.storage.sqlite_database import Access
 from extender.protocol.verb_context import Search
 from extender.server.ledger_use import build_recorder
 from tests.builders import budget, node, pod, pod_json

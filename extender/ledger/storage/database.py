@@ -1,6 +1,6 @@
 """Where a ledger is kept: a SQLite file or a PostgreSQL database, behind one port.
 
-Both have the same tables (:mod:`extender.ledger.schema`) and get the same statements, whose
+Both have the same tables (:mod:`extender.ledger.storage.schema`) and get the same statements, whose
 parameters are written ``$1``, ``$2``.
 """
 

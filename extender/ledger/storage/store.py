@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from extender.ledger.database import Database, Row, Statement, whole_number
 from extender.ledger.entry import (
     LedgerEntry,
     LedgerPod,
@@ -17,7 +16,8 @@ from extender.ledger.entry import (
     first_id,
     time_of_id,
 )
-from extender.ledger.schema import HOUR_NS, Role, ensure_ledger, pod_hash
+from extender.ledger.storage.database import Database, Row, Statement, whole_number
+from extender.ledger.storage.schema import HOUR_NS, Role, ensure_ledger, pod_hash
 
 STATES: Final = tuple(State)
 _MAX_NAMES: Final = 100_000

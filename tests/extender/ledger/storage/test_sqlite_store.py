@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from extender.ledger.database import LedgerError, NoLedgerError
-from extender.ledger.location import open_database
-from extender.ledger.sqlite_database import Access
-from tests.extender.ledger.store_cases import StoreCases, database, ledger, store
+from extender.ledger.storage.database import LedgerError, NoLedgerError
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.sqlite_database import Access
+from tests.extender.ledger.storage.store_cases import StoreCases, database, ledger, store
 
 __all__ = ["database", "ledger", "store"]
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from extender.ledger.database import LedgerError
-from extender.ledger.location import open_database
-from extender.ledger.sqlite_database import Access
+from extender.ledger.storage.database import LedgerError
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.sqlite_database import Access
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ async def test_reports_a_server_that_is_away() -> None:
 
 
 async def test_names_the_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "extender.ledger.postgresql_database", raising=False)
+    monkeypatch.delitem(sys.modules, "extender.ledger.storage.postgresql_database", raising=False)
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     with pytest.raises(LedgerError) as refused:
         await open_database("postgresql://db.example/ledger", Access.WRITE)

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from extender.config.component_config import is_postgresql
-from extender.ledger.database import Database, LedgerError, Row, Value
-from extender.ledger.schema import require_ledger
-from extender.ledger.sqlite_database import Access, open_sqlite
+from extender.ledger.storage.database import Database, LedgerError, Row, Value
+from extender.ledger.storage.schema import require_ledger
+from extender.ledger.storage.sqlite_database import Access, open_sqlite
 
 
 async def open_database(location: str, access: Access) -> Database:
     """Open the database at a location. Raise LedgerError."""
     if is_postgresql(location):
         try:
-            from extender.ledger.postgresql_database import open_postgresql
+            from extender.ledger.storage.postgresql_database import open_postgresql
         except ImportError as error:
             raise LedgerError(
                 f"a ledger in PostgreSQL needs the package {error.name}; install it with:"

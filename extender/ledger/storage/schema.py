@@ -14,7 +14,8 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Final
 
-from extender.ledger.database import (
+from extender.ledger.entry import FORMAT
+from extender.ledger.storage.database import (
     Database,
     Dialect,
     LedgerError,
@@ -22,7 +23,6 @@ from extender.ledger.database import (
     Reader,
     Statement,
 )
-from extender.ledger.entry import FORMAT
 
 HOUR_NS: Final = 3600 * 10**9
 

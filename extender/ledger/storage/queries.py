@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from extender.ledger.database import LedgerError, Reader, Row, Value, whole_number
 from extender.ledger.entry import (
     LedgerRecord,
     Outcome,
@@ -19,8 +18,9 @@ from extender.ledger.entry import (
     format_id,
     time_of_id,
 )
-from extender.ledger.schema import HOUR_NS, Role, pod_hash, require_ledger
-from extender.ledger.store import STATES
+from extender.ledger.storage.database import LedgerError, Reader, Row, Value, whole_number
+from extender.ledger.storage.schema import HOUR_NS, Role, pod_hash, require_ledger
+from extender.ledger.storage.store import STATES
 
 NEWEST_ID: Final = 2**63 - 1
 _OF_NAMESPACE: Final = (

@@ -13,10 +13,10 @@ import pytest
 from pyarrow import parquet
 
 from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, State, VictimOutcome
-from extender.ledger.location import open_database
-from extender.ledger.queries import Ledger, Selection
-from extender.ledger.sqlite_database import Access
-from extender.ledger.store import LedgerBatch, LedgerStore
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import Ledger, Selection
+from extender.ledger.storage.sqlite_database import Access
+from extender.ledger.storage.store import LedgerBatch, LedgerStore
 from tests.builders.ledger_entries import DAY_NS, NOON_NS, ledger_entry, ledger_pod
 
 Run = Callable[..., int]
@@ -190,7 +190,7 @@ def test_the_extra_that_is_not_installed_is_named(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delitem(sys.modules, "extender.ledger.parquet_export", raising=False)
+    monkeypatch.delitem(sys.modules, "extender.ledger.storage.parquet_export", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert command_line("ledger", "export", "--ledger", str(ledger_file), "--out", "x") == 2
     assert capsys.readouterr().err == (

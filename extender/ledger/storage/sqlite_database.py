@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from extender.ledger.database import (
+from extender.ledger.storage.database import (
     Dialect,
     LedgerError,
     NoLedgerError,

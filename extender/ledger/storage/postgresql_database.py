@@ -18,7 +18,14 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from extender.ledger.database import Dialect, LedgerError, Row, Statement, Value, whole_number
+from extender.ledger.storage.database import (
+    Dialect,
+    LedgerError,
+    Row,
+    Statement,
+    Value,
+    whole_number,
+)
 
 _CONNECT_SECONDS: Final = 5.0
 _STATEMENT_SECONDS: Final = 30.0

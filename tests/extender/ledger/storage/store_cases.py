@@ -13,14 +13,22 @@ from contextlib import AsyncExitStack
 import pytest
 from msgspec.structs import replace
 
-from extender.ledger.database import Database, LedgerError, NoLedgerError, Statement
 from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, State, VictimOutcome
-from extender.ledger.location import open_database
-from extender.ledger.queries import NEWEST_ID, Grouping, Kind, Ledger, Selection, Thrash, Total
-from extender.ledger.schema import Role
-from extender.ledger.sqlite_database import Access
 from extender.ledger.statistics import GroupTotal, Outcomes, Period, read_statistics
-from extender.ledger.store import Blob, LedgerBatch, LedgerStore, Limits
+from extender.ledger.storage.database import Database, LedgerError, NoLedgerError, Statement
+from extender.ledger.storage.location import open_database
+from extender.ledger.storage.queries import (
+    NEWEST_ID,
+    Grouping,
+    Kind,
+    Ledger,
+    Selection,
+    Thrash,
+    Total,
+)
+from extender.ledger.storage.schema import Role
+from extender.ledger.storage.sqlite_database import Access
+from extender.ledger.storage.store import Blob, LedgerBatch, LedgerStore, Limits
 from tests.builders.ledger_entries import DAY_NS, HOUR_NS, NOON_NS, ledger_entry, ledger_pod
 
 NOON = NOON_NS // HOUR_NS
