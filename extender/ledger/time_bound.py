@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from policies.kubernetes.duration import parse_duration
+from policies.kubernetes.integers import parse_integer
 
 TIME_BOUND: Final = "a time before now such as 24h or 7d, or 2026-01-02T15:04:05Z"
 _DAY_NS: Final = 24 * 3600 * 10**9
@@ -41,12 +42,12 @@ def read_time_bound(text: str) -> TimeBound | None:
 
 
 def _parse_ago(text: str) -> int | None:
-    days, unit, _ = text.partition("d")
-    if unit and text == f"{days}d" and days.isascii() and days.isdigit() and len(days) < 6:
-        found = int(days) * _DAY_NS
-    else:
+    days = parse_integer(text.removesuffix("d")) if text.endswith("d") else None
+    if days is None:
         try:
             found = parse_duration(text)
         except ValueError:
             return None
+    else:
+        found = days * _DAY_NS
     return found if 0 <= found <= _LONGEST_NS else None
