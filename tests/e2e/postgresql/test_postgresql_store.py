@@ -48,6 +48,20 @@ async def test_reads_more_than_the_parameters_of_a_statement(
     assert [each.entry.id for each in reversed(found)] == [e.id for e in entries]
 
 
+async def test_the_password_may_be_in_the_environment(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = urlsplit(location)
+    without = f"{parts.scheme}://{parts.username}@{parts.hostname}:{parts.port}{parts.path}"
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    opened = await open_database(without, Access.WRITE)
+    assert await opened.tables() == frozenset()
+    await opened.close()
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    with pytest.raises(LedgerError, match="password authentication failed"):
+        await open_database(without, Access.WRITE)
+
+
 @pytest.fixture
 def own_server() -> Iterator[PostgresqlServer]:
     """Return a server that a test may stop, without harm to others."""

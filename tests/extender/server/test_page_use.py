@@ -59,17 +59,21 @@ def busy() -> Iterator[int]:
         yield other.getsockname()[1]
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("serving", ["plain", "tls", "mutual"])
 async def test_a_decision_is_shown_with_the_token(
-    scheme: str, files: TlsFiles, tmp_path: Path
+    serving: str, files: TlsFiles, tmp_path: Path
 ) -> None:
-    secure: ssl.SSLContext | bool = files.client() if scheme == "https" else True
-    ledger, tls = tmp_path / "ledger.db", files.tls if scheme == "https" else None
+    """Where callers of the verbs need a certificate, readers do not."""
+    tls = {"plain": None, "tls": files.tls, "mutual": files.mutual}[serving]
+    scheme = "http" if tls is None else "https"
+    secure: ssl.SSLContext | bool = True if tls is None else files.client()
+    caller = files.client("scheduler") if serving == "mutual" else secure
+    ledger = tmp_path / "ledger.db"
     body = preempt_body(VIP, **OFFER)
     async with aiohttp.ClientSession() as session:
         async with (
             page(tmp_path, ledger, tls) as (url, _),
-            session.post(f"{url}/preempt", data=body, ssl=secure) as answer,
+            session.post(f"{url}/preempt", data=body, ssl=caller) as answer,
         ):
             assert answer.status == 200
         async with page(tmp_path, ledger, tls) as (url, shown):
@@ -81,7 +85,7 @@ async def test_a_decision_is_shown_with_the_token(
             for headers in ({}, {"Authorization": f"Bearer {TOKEN}0"}):
                 async with session.get(shown, ssl=secure, headers=headers) as refused:
                     assert refused.status == 401
-            async with session.get(f"{url}/ui/", ssl=secure, headers=BEARER) as elsewhere:
+            async with session.get(f"{url}/ui/", ssl=caller, headers=BEARER) as elsewhere:
                 assert elsewhere.status == 404
 
 
