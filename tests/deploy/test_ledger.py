@@ -235,7 +235,8 @@ def test_implausible_values_are_refused(values: Document, message: str) -> None:
 def test_a_file_outlives_its_pod_and_the_page_needs_the_token(
     mode: str, net: Network, image: Image, tmp_path: Path
 ) -> None:
-    values = {**page(), "tls": {"mode": mode}}
+    ledger = {**FILE["ledger"], "snapshots": True}
+    values = {**page(), "ledger": ledger, "tls": {"mode": mode}}
     with installed(net, image, tmp_path, values, [*full(), *secrets()]) as there:
         assert there.request("/preempt", preempted()).status == 200
         assert there.container.stop() == 0, there.container.read_log()
@@ -248,6 +249,10 @@ def test_a_file_outlives_its_pod_and_the_page_needs_the_token(
             found = again.page("/ui/", TOKEN)
             assert found.status == 200, found
             assert "default/high" in found.text
+            link = json.loads(again.page("/ui/pods/default/lower", TOKEN).text)["spare"]
+            spare = json.loads(again.page(link.partition("#")[0], TOKEN).text)["spare"]
+            assert spare["pod"] == "default/lower"
+            assert spare["lines"], "the decision was not made again"
             assert container.stop() == 0, container.read_log()
 
 
