@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -101,9 +102,11 @@ async def figures_of(url: str) -> str:
 
 
 @pytest.mark.slow
-async def test_all_metrics_of_a_new_process_are_zero_and_documented() -> None:
-    async with FakeCluster(run="none") as cluster, serving("serve", "--server", cluster.url) as url:
-        text = await figures_of(url)
+async def test_all_metrics_of_a_new_process_are_zero_and_documented(tmp_path: Path) -> None:
+    async with FakeCluster(run="none") as cluster:
+        options = ("--server", cluster.url, "--ledger", str(tmp_path / "ledger.db"))
+        async with serving("serve", *options) as url:
+            text = await figures_of(url)
     for name, labels in FROM_THE_START.items():
         assert series(text, name) == at_zero(labels), name
     kinds = dict(_KIND.findall(text))
