@@ -1,6 +1,6 @@
 """Writes decisions to a ledger in batches, off the path of the answers.
 
-An answer only adds an entry to a list in memory. A task writes what was added, several times a
+An answer only adds an entry to a list in memory. A task writes what was added, twice a
 second, in one transaction. If that fails, the entries wait, up to a limit; what exceeds it is
 dropped and counted. So a full disk or a server that is away delays no answer, and fails none.
 """
@@ -27,7 +27,7 @@ from extender.ledger.storage.schema import HOUR_NS
 from extender.ledger.storage.store import Blob, LedgerBatch, LedgerStore, Limits
 from policies.kubernetes.snapshot import Pod
 
-FLUSH_SECONDS: Final = 0.25
+FLUSH_SECONDS: Final = 0.5
 """Between two batches; together with the time that one takes it stays below a second."""
 
 _MOST_WAITING: Final = 10_000
