@@ -90,6 +90,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from extender.config.config_file import decode_source, read_source
+from extender.config.ledger_location import is_postgresql
 from extender.config.plugin_args import ManagedResource, PluginConfig, filter_settings
 from extender.config.source_document import parse_path
 from extender.config.strict_decoding import ConfigError
@@ -292,11 +293,6 @@ def read_config(path: Path) -> PartialConfig:
         return f"{file.locate(parse_path(text.partition(': ')[0]))}: {text}"
 
     return PartialConfig(config, file.errors(), file.result.invalid_fields, locate)
-
-
-def is_postgresql(location: str) -> bool:
-    """Return whether a location of a ledger is a PostgreSQL database, and no file."""
-    return location.startswith(("postgresql://", "postgres://"))
 
 
 def _tls_beside(tls: TlsConfig, directory: Path) -> TlsConfig:

@@ -1,4 +1,4 @@
-"""The location of a ledger: the path of a SQLite file, or the URL of a PostgreSQL database."""
+"""The database at the location of a ledger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from extender.config.component_config import is_postgresql
+from extender.config.ledger_location import is_postgresql, shown_location
 from extender.ledger.storage.database import Database, LedgerError, Row, Value
 from extender.ledger.storage.schema import require_ledger
 from extender.ledger.storage.sqlite_database import Access, open_sqlite
@@ -40,7 +40,7 @@ class LazyReader:
     @property
     def location(self) -> str:
         """Where it is; of PostgreSQL without user and password."""
-        return self._location.rpartition("@")[2]
+        return shown_location(self._location) or "PostgreSQL"
 
     async def tables(self) -> frozenset[str]:
         """Return the names of its tables. Raise LedgerError."""

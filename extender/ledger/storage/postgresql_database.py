@@ -14,10 +14,10 @@ from asyncio import timeout
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
-from urllib.parse import urlsplit
 
 import asyncpg
 
+from extender.config.ledger_location import shown_location
 from extender.ledger.storage.database import (
     Dialect,
     LedgerError,
@@ -110,7 +110,12 @@ class PostgresqlDatabase:
 
 async def open_postgresql(location: str) -> PostgresqlDatabase:
     """Connect to the database of a URL. Raise LedgerError."""
-    shown = _without_password(location)
+    shown = shown_location(location)
+    if shown is None:
+        raise LedgerError(
+            "the URL of the ledger is invalid; expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
+            " with special characters of the password as %XX"
+        )
     with _reported(shown):
         pool = await asyncpg.create_pool(
             location,
@@ -129,26 +134,6 @@ async def _read_sums(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     await connection.set_type_codec(
         "numeric", schema="pg_catalog", encoder=str, decoder=int, format="text"
     )
-
-
-def _without_password(location: str) -> str:
-    """Return the URL without user, password and parameters. Raise LedgerError.
-
-    A URL that is cut at a wrong place, because its password has characters such as ``/``, is
-    refused: parts of the password would be shown.
-    """
-    scheme, _, rest = location.partition("://")
-    try:
-        parts = urlsplit(f"{scheme}://{rest}")
-        is_complete = "@" not in rest.removeprefix(parts.netloc) and (parts.port or 1) > 0
-    except ValueError:
-        is_complete = False
-    if not is_complete:
-        raise LedgerError(
-            "the URL of the ledger is invalid; expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
-            " with special characters of the password as %XX"
-        )
-    return f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from extender.ledger.storage.database import LedgerError
-from extender.ledger.storage.location import open_database
+from extender.ledger.storage.location import LazyReader, open_database
 from extender.ledger.storage.sqlite_database import Access
 
 
@@ -50,3 +50,16 @@ async def test_names_the_extra_that_is_not_installed(monkeypatch: pytest.MonkeyP
         "a ledger in PostgreSQL needs the package asyncpg; install it with:"
         " pip install 'reprieve[postgresql]'"
     )
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("/data/a@b/ledger.db", "/data/a@b/ledger.db"),
+        ("postgresql://user:secret@db.example:5432/ledger", "postgresql://db.example:5432/ledger"),
+        ("postgresql://db.example/ledger?password=secret", "postgresql://db.example/ledger"),
+        ("postgresql://user:se/cret@db.example/ledger", "PostgreSQL"),
+    ],
+)
+def test_a_reader_shows_its_location_without_a_password(location: str, shown: str) -> None:
+    assert LazyReader(location).location == shown
