@@ -226,26 +226,34 @@ def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
 def decision_inputs(args: PreemptArgs, context: CallContext) -> DecisionInputs:
     """Return the inputs of the decision of a call in a context."""
     context = _with_assumed_pods(args, context)
-    if context.search is Search.CLUSTER:
-        return DecisionInputs(args.pod, context.snapshot, context.rules)
-    potential, among = frozenset(args.candidates), frozenset(_filtered_nodes(args))
-    return DecisionInputs(args.pod, context.snapshot, context.rules, potential, among)
+    potential, filtered = (
+        None if names is None else frozenset(names) for names in _nodes(args, context.search)
+    )
+    return DecisionInputs(args.pod, context.snapshot, context.rules, potential, filtered)
 
 
-def _filtered_nodes(args: PreemptArgs) -> Collection[str]:
-    """Return the nodes that are filtered if the search is among the offered ones."""
-    return {*args.candidates, *([args.pod.nominated_node] if args.pod.nominated_node else ())}
+def _nodes(
+    args: PreemptArgs, search: Search
+) -> tuple[Collection[str] | None, Collection[str] | None]:
+    """Return the nodes to try and those to filter; None for those that the decision finds."""
+    if search is Search.CLUSTER:
+        return None, None
+    nominated = [args.pod.nominated_node] if args.pod.nominated_node else ()
+    return args.candidates.keys(), {*args.candidates, *nominated}
 
 
 def _decide_own(
     args: PreemptArgs, context: CallContext, among: Collection[str] | None = None
 ) -> PreemptionDecision:
     """Decide on the nodes to try, or on those ``among`` them."""
-    pod, snapshot, engine = args.pod, context.snapshot, context.engine
-    if context.search is Search.CLUSTER:
-        return engine.preempt(pod, snapshot, among, has_time_left=context.has_time_left)
-    potential = args.candidates.keys() if among is None else among
-    return engine.preempt(pod, snapshot, potential, _filtered_nodes(args), context.has_time_left)
+    potential, filtered = _nodes(args, context.search)
+    return context.engine.preempt(
+        args.pod,
+        context.snapshot,
+        potential if among is None else among,
+        filtered,
+        context.has_time_left,
+    )
 
 
 def _confirmable(
