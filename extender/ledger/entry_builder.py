@@ -107,11 +107,14 @@ class EntryBuilder:
         """Yield the chosen candidate, the runner-up, and the others."""
         named, second = answer.named_candidate, decision.runner_up
         values = () if second is None else second.values
+        best = (named, None if second is None else second.candidate)
+        compared = [each for each in best if each is not None]
+        violated = violated_budgets_of(compared, snapshot, rules)
         seen = set[str]()
         if named is not None:
             seen.add(named.node)
             yield msgspec.structs.replace(
-                ledger_candidate(named, snapshot, rules),
+                ledger_candidate(named, snapshot, violated),
                 victims=tuple(
                     self._pod(pod, now_ns) for pod in islice(named.victims.pods, _MAX_PODS)
                 ),
@@ -119,7 +122,7 @@ class EntryBuilder:
             )
         if second is not None and second.candidate.node not in seen:
             seen.add(second.candidate.node)
-            found = ledger_candidate(second.candidate, snapshot, rules)
+            found = ledger_candidate(second.candidate, snapshot, violated)
             yield msgspec.structs.replace(found, criteria=tuple(each[2] for each in values))
         for node in islice(decision.candidates, self.most_candidates + len(seen)):
             if node not in seen:
@@ -141,22 +144,20 @@ class EntryBuilder:
 
 
 def ledger_candidate(
-    candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules
+    candidate: Candidate, snapshot: Snapshot, violated: Mapping[str, tuple[str, ...]]
 ) -> LedgerCandidate:
-    """Return what is kept of the chosen candidate, and of the runner-up, by the preemptor's rules.
+    """Return what is kept of the chosen candidate, and of the runner-up.
 
-    Of victims, only the name, the priority and the requests are kept.
+    ``violated`` has the violated budgets by node. Of victims, only the name, the priority and the
+    requests are kept.
     """
     state = snapshot.nodes[candidate.node]
-    violated: tuple[str, ...] = ()
-    if candidate.victims.violations:
-        violated = violated_budgets_of(candidate, snapshot, rules)
     return LedgerCandidate(
         candidate.node,
         tuple(_brief(pod) for pod in islice(candidate.victims.pods, _MAX_PODS)),
         tuple(_brief(pod) for pod in islice(candidate.spared, _MAX_PODS)),
         candidate.victims.violations,
-        violated,
+        violated.get(candidate.node, ()),
         allocatable=_by_name(state.node.allocatable),
         requested=_by_name(state.requested),
     )

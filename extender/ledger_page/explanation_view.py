@@ -105,7 +105,7 @@ def _entry(
     kept = {each.node for each in entry.kept}
     ranked = explanation.order.sort(decision.candidates.values())
     others = (each for each in ranked if each.node not in kept)
-    full = (ledger_candidate(each, snapshot, rules.for_preemptor(decision.pod)) for each in others)
+    full = (ledger_candidate(each, snapshot, explanation.violated) for each in others)
     return msgspec.structs.replace(
         entry, kept=(*entry.kept, *islice(full, _SHOWN_CANDIDATES - len(kept)))
     )

@@ -89,15 +89,10 @@ def explain_decision(
     if not decision.eligible or decision.reason:
         return PreemptionExplanation(decision)
     rules = rules.for_preemptor(decision.pod)
+    violated = violated_budgets_of(decision.candidates.values(), snapshot, rules)
     snapshot = rules.policy.view_of(snapshot)
     units = victim_units(snapshot, rules.release)
     tried = list(_tried(decision, potential))
-    coverage = BudgetCoverage(snapshot.budgets, rules.release)
-    violated = {
-        name: _violated_on(candidate, units, coverage, rules)
-        for name, candidate in decision.candidates.items()
-        if candidate.victims.violations
-    }
     now_ns = snapshot.now_ns
     protected = tuple(
         ProtectedPod(pod, guard.name, guard.explain(pod, now_ns))
@@ -180,12 +175,20 @@ def _protected_on(
 
 
 def violated_budgets_of(
-    candidate: Candidate, snapshot: Snapshot, rules: SchedulerRules
-) -> tuple[str, ...]:
-    """Return the keys of the budgets that the victims of a candidate on ``snapshot`` violate."""
+    candidates: Iterable[Candidate], snapshot: Snapshot, rules: SchedulerRules
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the keys of the budgets that candidates on ``snapshot`` violate, by their node.
+
+    ``rules`` are those of the preemptor. Candidates without violations are left out.
+    """
     snapshot = rules.policy.view_of(snapshot)
+    units = victim_units(snapshot, rules.release)
     coverage = BudgetCoverage(snapshot.budgets, rules.release)
-    return _violated_on(candidate, victim_units(snapshot, rules.release), coverage, rules)
+    return {
+        each.node: _violated_on(each, units, coverage, rules)
+        for each in candidates
+        if each.victims.violations
+    }
 
 
 def _violated_on(
