@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from extender.config.access_token import VARIABLE
 from extender.kube.rest.api_errors import ApiError, MalformedError, error_from_body
 from extender.kube.rest.client import Client, Selection, response_decoder
 from extender.kube.rest.http_transport import AiohttpTransport, Anonymous, Endpoint
@@ -27,8 +28,6 @@ from extender.ledger.cluster_evidence import (
 from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome
 from extender.ledger.why import WhyDocument, why_document
 from policies.kubernetes.input_error import InputError
-
-TOKEN: Final = "REPRIEVE_TOKEN"  # noqa: S105 - the name of a variable
 
 Found = WhyDocument | ClusterEvidence | None
 """What is known of a pod; None if nothing is."""
@@ -71,7 +70,7 @@ def read_token(file: Path | None) -> str:
     Raise TokenError.
     """
     if file is None:
-        return os.environ.get(TOKEN, "").strip()
+        return os.environ.get(VARIABLE, "").strip()
     try:
         token = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -133,7 +132,7 @@ def _records(url: str, request: Request, response: Response) -> list[LedgerRecor
     """
     if response.status == 401:
         error = error_from_body(request, response.status, response.headers, response.body)
-        error.message += f"; expected the token in --token-file or ${TOKEN}"
+        error.message += f"; expected the token in --token-file or ${VARIABLE}"
         raise error
     try:
         page = msgspec.json.decode(response.body, type=_AnyPage)

@@ -16,8 +16,6 @@ from extender.ledger_page.sentences import (
 )
 from extender.ledger_page.view import PodLink, View, decision_url, pod_link
 
-_LONG_RUN_SECONDS = 600
-
 
 class StoryEntry(View, frozen=True, kw_only=True):
     """A decision that names the pod; ``role`` is ``victim`` or ``preemptor``."""
