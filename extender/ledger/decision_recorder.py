@@ -16,17 +16,9 @@ from extender.ledger.writer import LedgerWriter
 from extender.observability.decision_log import ReasonCounts
 from extender.protocol.preempt_verb import PreemptArgs
 from extender.protocol.verb_context import AnswerContext, CallContext, VerbResult
-from extender.protocol.verbs import DecodedCall
+from extender.protocol.verbs import ReceivedCall
 
 _DIGEST_BYTES: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedCall:
-    """A call as it was decoded, and its body."""
-
-    args: DecodedCall
-    body: bytes
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ its state cannot change meanwhile.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from extender.protocol import filter_verb, preempt_verb
@@ -35,6 +36,14 @@ class DecodedCall(Protocol):
 
     def pass_through(self, rules: SchedulerRules, snapshot: Snapshot, /) -> bytes:
         """Return the fallback answer that accepts what kube-scheduler has found itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedCall:
+    """A call as it was decoded, and its body."""
+
+    args: DecodedCall
+    body: bytes
 
 
 class DecodeVerb(Protocol):

@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -21,7 +21,6 @@ from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.transport import Transport
-from extender.ledger.writer import LedgerWriter
 from extender.observability.decision_history import DecisionHistory
 from extender.observability.decision_log import DecisionLog
 from extender.observability.metrics import Metrics
@@ -32,13 +31,16 @@ from extender.secure_serving.listener import ClientCertAuthorizer, ContextSource
 from extender.server.call_queue import CallQueue
 from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
-from extender.server.ledger_use import build_recorder
 from extender.server.policy_reloader import PolicyReloader, PolicyUse
 from extender.server.service import Service
 from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
 from policies.engine_selection import build_engine
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.preemption.policy import SchedulerRules
+
+if TYPE_CHECKING:
+    from extender.ledger.decision_recorder import DecisionRecorder
+    from extender.ledger.writer import LedgerWriter
 
 _REFRESH_INTERVAL_SECONDS = 0.1
 _GATES: Final[Mapping[str, FeatureGate]] = {
@@ -119,11 +121,7 @@ async def run_server(
         preemption_events=(
             PreemptionEventRecorder(events.recorder(COMPONENT)) if config.events else None
         ),
-        ledger=(
-            None
-            if config.ledger is None
-            else build_recorder(config, config.ledger, cluster.pods, clock, rng)
-        ),
+        ledger=_recorder(config, cluster, clock, rng),
     )
     ledger = None if service.ledger is None else service.ledger.writer
     connections = ConnectionRegistry(config.limits, clock)
@@ -209,6 +207,17 @@ async def _serving_page(
     serving = serve_page(config, config.page, config.ledger, cluster, clock, context)
     async with serving as url:
         yield url
+
+
+def _recorder(
+    config: Config, cluster: SchedulerCache, clock: Clock, rng: random.Random
+) -> DecisionRecorder | None:
+    """Return what records decisions in the ledger, if the configuration has one."""
+    if config.ledger is None:
+        return None
+    from extender.server.ledger_use import build_recorder  # imported on use: start-up time
+
+    return build_recorder(config, config.ledger, cluster.pods, clock, rng)
 
 
 async def _write_ledger(ledger: LedgerWriter, service: Service) -> None:

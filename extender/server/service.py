@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.cluster.readiness import InformerState, Readiness
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.clock import Clock
-from extender.ledger.decision_recorder import DecisionRecorder, ReceivedCall
 from extender.observability.decision_history import (
     DecisionHistory,
     DecisionRecord,
@@ -33,7 +32,7 @@ from extender.protocol.verb_context import (
     Search,
     VerbResult,
 )
-from extender.protocol.verbs import VERBS, DecodedCall
+from extender.protocol.verbs import VERBS, DecodedCall, ReceivedCall
 from extender.server.call_queue import CallQueue, OverloadedError
 from extender.server.decision_steps import decide_in_steps
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
@@ -43,6 +42,9 @@ from policies.preemption.decision import PreemptionDecision
 from policies.preemption.engine import Engine
 from policies.preemption.explanation import guard_actions
 from policies.preemption.time_limit import DeadlineExceededError, HasTimeLeft
+
+if TYPE_CHECKING:
+    from extender.ledger.decision_recorder import DecisionRecorder  # loaded only with a ledger
 
 T = TypeVar("T")
 

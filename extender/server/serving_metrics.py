@@ -6,14 +6,16 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from extender.ledger.writer import WriteCounts
 from extender.secure_serving.connection_limits import ConnectionRegistry
+
+if TYPE_CHECKING:
+    from extender.ledger.writer import WriteCounts  # loaded only with a ledger
 
 
 class CertificateState(Protocol):
