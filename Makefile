@@ -48,10 +48,10 @@ faults: $(CLIENTS)  ## run the fault tests; SEEDS=1000 ten times as often
 
 # These tests wait for a third of the time, so three of them run on two cores.
 e2e: $(CLIENTS) conformance operators  ## run real clients, their own tests, and real controllers against fakeapi
-	$(BIN)/pytest -n $$(($$(nproc) * 3 / 2)) --timeout 300 -m 'not slow' tests/e2e tests/conformance
+	$(BIN)/pytest -n $$(($$(nproc) * 3 / 2)) -m 'not slow' tests/e2e tests/conformance
 
 postgresql: $(CLIENTS)  ## run the tests of ledgers in PostgreSQL, on a server of Debian's package; a part of e2e
-	$(BIN)/pytest --timeout 300 tests/e2e/postgresql
+	$(BIN)/pytest tests/e2e/postgresql
 
 operators: $(INSTALLED)  ## build the operators in Java, Rust and JavaScript that are run against fakeapi, once
 	$(BIN)/python -m tests.e2e.operators.build
@@ -62,7 +62,7 @@ operators-long: $(CLIENTS) operators  ## run these operators for ten minutes wit
 	OPERATOR_SECONDS=$(OPERATOR_SECONDS) $(BIN)/pytest -n 2 --timeout 1200 -m slow tests/e2e/operators
 
 browser: $(CLIENTS)  ## open the page of the ledger in Chromium: content, keys, accessibility, speed; PICTURES=write
-	$(BIN)/pytest --timeout 300 tests/browser
+	$(BIN)/pytest tests/browser
 
 IMAGE := dist/image.tar
 IMAGE_FILES := $(shell git ls-files extender policies deploy/docker requirements/build.txt pyproject.toml setup.py)
@@ -92,7 +92,7 @@ conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, a
 
 conformance-all: $(GO)  ## compare random clusters and scheduling scenarios with five releases of kube-scheduler
 	$(BIN)/python -m tests.conformance.build all
-	ALL_RELEASES=1 $(BIN)/pytest --timeout 300 tests/conformance/test_scheduling.py
+	ALL_RELEASES=1 $(BIN)/pytest tests/conformance/test_scheduling.py
 	$(BIN)/python -m tests.differential --matrix --count $(COUNT) --seed $(SEED)
 
 conformance-suites: $(CLIENTS) conformance  ## run the tests of other projects and, with faults, operators against fakeapi

@@ -64,8 +64,8 @@ class SqliteDatabase:
 
     async def fetch(self, sql: str, *parameters: Value) -> Sequence[Row]:
         """Return the rows of a query. Raise LedgerError."""
-        query = _numbered(sql)
-        return await self._run(lambda: self._connection.execute(query, parameters).fetchall())
+        named = _named(parameters)
+        return await self._run(lambda: self._connection.execute(sql, named).fetchall())
 
     async def write(self, statements: Sequence[Statement]) -> None:
         """Execute statements in one transaction. Raise LedgerError."""
@@ -74,7 +74,7 @@ class SqliteDatabase:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 for statement in statements:
-                    self._connection.executemany(_numbered(statement.sql), statement.rows)
+                    self._connection.executemany(statement.sql, map(_named, statement.rows))
 
         await self._run(execute)
 
@@ -138,6 +138,6 @@ async def open_sqlite(path: Path, access: Access) -> SqliteDatabase:
     return SqliteDatabase(path, connection, thread)
 
 
-def _numbered(sql: str) -> str:
-    """Return a statement with its parameters as SQLite writes them."""
-    return sql.replace("$", "?")
+def _named(parameters: Sequence[Value]) -> dict[str, Value]:
+    """Return parameters by name: to SQLite, ``$1`` is one named 1, not the first one."""
+    return {str(number): value for number, value in enumerate(parameters, 1)}
