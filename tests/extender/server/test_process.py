@@ -15,6 +15,7 @@ from extender.config.component_config import Config, load_config
 from extender.kube.rest.clock import SystemClock
 from extender.server.process import run_server
 from fakeapi.testing.fake_cluster import FakeCluster
+from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import manifest, node_json, pod_json
 from tests.extender.conftest import filter_body, following, preempt_body
 from tests.extender.go_decoder import filtered
@@ -151,3 +152,12 @@ async def test_the_extender_is_idle_unless_a_call_is_active() -> None:
         assert b"200 OK" in await reader.readline()
         await wait_until(extender.is_idle)
         writer.close()
+
+
+async def test_calls_are_decided_by_the_fastest_engine_soon_after_the_start() -> None:
+    async with following([node_json("node-1")], Config(port=0)) as it:
+        service = it.extender.service
+        await wait_until(lambda: isinstance(service.engine, VectorizedEngine))
+        await it.let_it_sync()
+        reply = await it.extender.post("/filter", filter_body(pod_json("next"), "node-1"))
+        assert filtered(reply.body, ["node-1"], cached=True).names == ["node-1"]
