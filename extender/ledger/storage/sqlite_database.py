@@ -112,7 +112,7 @@ async def open_sqlite(path: Path, access: Access) -> SqliteDatabase:
             raise LedgerError(f"{path}: a directory; expected a file")
         connection = sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?mode={access.value}",
-            _BUSY_SECONDS,
+            timeout=_BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
             uri=True,
