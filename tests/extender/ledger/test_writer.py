@@ -290,6 +290,7 @@ async def test_an_entry_that_cannot_be_read_does_not_hold_up_others(writing: Wri
     with capture_logs():
         assert await writing.writer.flush()
         await writing.flaky.inner.write([Statement("UPDATE decision SET body = x'00'")])
+        await writing.writer.close()
         writing.writer = writing.started()
         assert not await writing.writer.flush()
         assert "the body of an entry is cut short" in writing.writer.warning()
