@@ -85,7 +85,7 @@ release-check: $(CLIENTS)  ## install and run what a release has, and run the co
 	TAG=$(TAG) $(BIN)/pytest -n 2 --dist loadfile --timeout 600 $(RELEASE_TESTS)
 
 manifests: $(CLIENTS) conformance $(IMAGE)  ## render, apply and run the contents of deploy/, in the image; needs root
-	$(BIN)/pytest --timeout 600 tests/deploy
+	$(BIN)/pytest -n auto --dist worksteal --timeout 600 tests/deploy
 
 conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, and an API server, once
 	$(BIN)/python -m tests.conformance.build
