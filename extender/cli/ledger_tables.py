@@ -11,8 +11,8 @@ from rich.text import Text
 from extender.kube.decoders.object_meta import format_time
 from extender.ledger.decision_rows import DecisionRow, in_seconds, list_document
 from extender.ledger.entry import LedgerRecord
+from extender.ledger.outcome_text import elapsed_text
 from extender.ledger.statistics import GroupTotal, Statistics
-from extender.ledger.why import elapsed_text
 from extender.terminal.output import TableRows
 from extender.terminal.plain_tables import rows_table
 

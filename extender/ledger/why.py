@@ -18,15 +18,17 @@ from extender.ledger.entry import (
     LedgerPod,
     LedgerRecord,
     Outcome,
-    State,
-    VictimOutcome,
     format_id,
 )
-from policies.kubernetes.duration import format_duration
+from extender.ledger.outcome_text import (
+    elapsed_text,
+    preemptor_followed,
+    victim_followed,
+    victim_outcome,
+)
 
 _MOST_NAMED: Final = 5
 _SECOND_NS: Final = 10**9
-_MILLISECOND_NS: Final = 10**6
 
 Role = Literal["preemptor", "victim"]
 
@@ -166,7 +168,7 @@ def _place_of_victim(entry: LedgerEntry, key: str) -> int | None:
 
 def _victim_sentence(record: LedgerRecord, place: int) -> str:
     entry = record.entry
-    verb = "was preempted" if _outcome_of(record, place).gone_ns else "was named as a victim"
+    verb = "was preempted" if victim_outcome(record, place).gone_ns else "was named as a victim"
     return f"{entry.victims[place].key} {verb} on {entry.node} for {entry.pod.key}"
 
 
@@ -283,50 +285,8 @@ def _followed(record: LedgerRecord, place: int | None) -> Iterator[str]:
         return
     places = range(len(entry.victims)) if place is None else (place,)
     for each in places:
-        yield _victim_followed(entry, entry.victims[each], _outcome_of(record, each))
-    yield _preemptor_followed(entry, record.outcome)
-
-
-def _victim_followed(entry: LedgerEntry, victim: LedgerPod, found: VictimOutcome) -> str:
-    if not found.gone_ns:
-        return f"{victim.key} was not seen to be deleted"
-    gone = f"{victim.key} was gone {_after(entry, found.gone_ns)}"
-    if not found.replacement:
-        return f"{gone}; no pod took its place yet"
-    if not found.bound_ns:
-        return f"{gone}; {found.replacement} took its place and is pending"
-    bound = f"bound to {found.node} {_after(entry, found.bound_ns)}"
-    return f"{gone}; {found.replacement} took its place, {bound}"
-
-
-def _preemptor_followed(entry: LedgerEntry, outcome: Outcome) -> str:
-    pod = entry.pod.key
-    match outcome.state:
-        case State.BOUND:
-            other = "" if outcome.node == entry.node else f", not to {entry.node}"
-            return f"{pod} was bound to {outcome.node} {_after(entry, outcome.ended_ns)}{other}"
-        case State.DELETED:
-            return f"{pod} was deleted or finished {_after(entry, outcome.ended_ns)}, not bound"
-        case State.SUPERSEDED:
-            return f"{pod} was not bound before a later decision about it"
-        case State.UNKNOWN:
-            return f"{pod} was not bound until the ledger ceased to follow it"
-    return f"{pod} is not bound yet"
-
-
-def _outcome_of(record: LedgerRecord, place: int) -> VictimOutcome:
-    victims = record.outcome.victims
-    return victims[place] if place < len(victims) else VictimOutcome()
-
-
-def _after(entry: LedgerEntry, later_ns: int) -> str:
-    return f"after {elapsed_text(later_ns - entry.at_ns)}" if later_ns else "at an unknown time"
-
-
-def elapsed_text(nanoseconds: int) -> str:
-    """Return a duration in whole seconds, or in milliseconds below ten seconds."""
-    unit = _SECOND_NS if nanoseconds >= 10 * _SECOND_NS else _MILLISECOND_NS
-    return format_duration(max(0, nanoseconds) // unit * unit)
+        yield victim_followed(record, each)
+    yield preemptor_followed(record)
 
 
 def _pod_text(pod: LedgerPod) -> str:

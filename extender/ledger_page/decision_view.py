@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from extender.ledger.entry import LedgerCandidate, LedgerEntry, LedgerPod, LedgerRecord, format_id
+from extender.ledger.outcome_text import preemptor_followed, victim_followed
 from extender.ledger_page.amounts import (
     SECOND_NS,
     count_of,
@@ -14,7 +15,7 @@ from extender.ledger_page.amounts import (
 )
 from extender.ledger_page.criteria_table import CriterionRow, criteria_table
 from extender.ledger_page.packed_bars import PackedBar, packed_bars
-from extender.ledger_page.sentences import headline, preemptor_followed, victim_followed
+from extender.ledger_page.sentences import headline
 from extender.ledger_page.view import Link, PodLink, View, decision_url, pod_link, pod_url
 
 

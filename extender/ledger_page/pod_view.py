@@ -6,14 +6,10 @@ from collections.abc import Sequence
 
 from extender.ledger.advice import ADVICE, advice
 from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, format_id
+from extender.ledger.outcome_text import preemptor_followed, victim_followed
 from extender.ledger.why import decision_account
 from extender.ledger_page.decision_view import SpareLinks
-from extender.ledger_page.sentences import (
-    headline,
-    preemptor_followed,
-    victim_followed,
-    victim_sentence,
-)
+from extender.ledger_page.sentences import headline, victim_sentence
 from extender.ledger_page.view import PodLink, View, decision_url, pod_link
 
 

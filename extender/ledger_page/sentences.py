@@ -1,11 +1,12 @@
-"""Sentences about a decision: what it was, why, and what followed."""
+"""Sentences about a decision: what it was, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from extender.ledger.entry import LedgerEntry, LedgerRecord, State
-from extender.ledger_page.amounts import count_of, format_interval
+from extender.ledger.entry import LedgerEntry, LedgerRecord
+from extender.ledger.outcome_text import victim_outcome
+from extender.ledger_page.amounts import count_of
 
 
 def headline(record: LedgerRecord) -> str:
@@ -41,40 +42,6 @@ def reason(entry: LedgerEntry) -> str:
     return f"{entry.decided_by} separated {entry.node} from {rival.node}"
 
 
-def preemptor_followed(record: LedgerRecord) -> str:
-    """Return what became of the preemptor."""
-    entry, outcome = record.entry, record.outcome
-    pod, after = entry.pod.key, f"after {format_interval(outcome.ended_ns - entry.at_ns)}"
-    match outcome.state:
-        case State.BOUND:
-            instead = "" if outcome.node == entry.node else f" instead of {entry.node}"
-            return f"{pod} was bound to {outcome.node}{instead} {after}."
-        case State.DELETED:
-            return f"{pod} was deleted or finished {after}, before it was bound."
-        case State.SUPERSEDED:
-            return f"A later decision about {pod} replaced this one {after}."
-        case State.UNKNOWN:
-            return f"It is not known what became of {pod}."
-        case State.OPEN:
-            return f"{pod} is not bound yet."
-
-
-def victim_followed(record: LedgerRecord, place: int) -> str:
-    """Return when a victim was gone, and what replaced it."""
-    entry, pod = record.entry, record.entry.victims[place]
-    if place >= len(record.outcome.victims) or not record.outcome.victims[place].gone_ns:
-        return f"It is not known that {pod.key} is gone."
-    found = record.outcome.victims[place]
-    gone = f"{pod.key} was gone after {format_interval(found.gone_ns - entry.at_ns)}"
-    if not found.replacement:
-        return f"{gone}. {'No replacement is known.' if pod.owner else 'It has no controller.'}"
-    replacement = f"{pod.namespace}/{found.replacement}"
-    if not found.bound_ns:
-        return f"{gone}. {replacement} replaces it, and is not bound yet."
-    waited = format_interval(found.bound_ns - entry.at_ns)
-    return f"{gone}. {replacement} replaces it, bound to {found.node} after {waited}."
-
-
 def _no_node(entry: LedgerEntry) -> str:
     if entry.refused_attempt:
         return entry.refused_attempt
@@ -85,8 +52,7 @@ def _no_node(entry: LedgerEntry) -> str:
 
 def _fate(record: LedgerRecord, places: range) -> str:
     verb = "was" if len(places) == 1 else "were"
-    outcomes = record.outcome.victims
-    gone = all(place < len(outcomes) and outcomes[place].gone_ns for place in places)
+    gone = all(victim_outcome(record, place).gone_ns for place in places)
     return f"{verb} {'evicted' if gone else 'chosen for eviction'} from"
 
 

@@ -124,21 +124,6 @@ def test_a_victim_is_compared_with_the_pods_that_stay(
 
 
 @pytest.mark.parametrize(
-    ("outcome", "text"),
-    [
-        (Outcome(), "is not bound yet"),
-        (bound(0.25, "node-1"), "was bound to node-1 after 0.25s"),
-        (bound(90.4, "node-2"), "was bound to node-2 after 1m30s, not to node-1"),
-        (Outcome(State.DELETED, ended_ns=at(5)), "was deleted or finished after 5s, not bound"),
-        (Outcome(State.SUPERSEDED), "was not bound before a later decision about it"),
-    ],
-)
-def test_the_outcome_of_a_preemptor_is_a_sentence(outcome: Outcome, text: str) -> None:
-    record = decision(0, URGENT, candidate("node-1", [WEB]), outcome=outcome)
-    assert account("default/web", record)["followed"][-1] == f"default/urgent {text}"
-
-
-@pytest.mark.parametrize(
     ("fields", "summary"),
     [
         ({}, "no preemption makes room for default/urgent"),

@@ -157,4 +157,4 @@ async def test_hostile_names_are_text(open_page: OpenPage) -> None:
 async def test_a_victim_without_an_outcome_is_shown(open_page: OpenPage) -> None:
     async with open_page([record(outcome=Outcome())]) as page:
         html = await page.html(DECISION)
-    assert "It is not known that batch/a-1 is gone." in html
+    assert "batch/a-1 was not seen to be deleted." in html

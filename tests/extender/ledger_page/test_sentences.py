@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from extender.ledger.entry import LedgerRecord, Outcome, State, VictimOutcome
+from extender.ledger.entry import LedgerRecord, Outcome
 from extender.ledger_page.amounts import format_amount, format_interval
-from extender.ledger_page.sentences import headline, preemptor_followed, victim_followed
+from extender.ledger_page.sentences import headline
 from tests.builders.plausible_ledgers import GIB, SECOND
-from tests.extender.ledger_page.records import AT, CHOSEN, VICTIM, record, without_victims
+from tests.extender.ledger_page.records import CHOSEN, VICTIM, record, without_victims
 
 ENDING = "so that web/b could run: fewest PDB violations separated node-7 from node-9."
 
@@ -50,53 +50,6 @@ def test_two_victims_are_named_and_three_are_counted() -> None:
 
     assert headline(with_victims(2)).startswith("batch/a-0 and batch/a-1 were chosen")
     assert headline(with_victims(3)).startswith("3 pods were chosen for eviction from node-7")
-
-
-@pytest.mark.parametrize(
-    ("outcome", "sentence"),
-    [
-        (Outcome(State.BOUND, "node-7", AT + 3 * SECOND), "web/b was bound to node-7 after 3.0 s."),
-        (
-            Outcome(State.BOUND, "node-8", AT + 90 * SECOND),
-            "web/b was bound to node-8 instead of node-7 after 1 min 30 s.",
-        ),
-        (
-            Outcome(State.DELETED, "", AT + SECOND),
-            "web/b was deleted or finished after 1.0 s, before it was bound.",
-        ),
-        (
-            Outcome(State.SUPERSEDED, "", AT + SECOND),
-            "A later decision about web/b replaced this one after 1.0 s.",
-        ),
-        (Outcome(State.UNKNOWN), "It is not known what became of web/b."),
-        (Outcome(), "web/b is not bound yet."),
-    ],
-)
-def test_what_became_of_the_preemptor(outcome: Outcome, sentence: str) -> None:
-    assert preemptor_followed(record(outcome=outcome)) == sentence
-
-
-@pytest.mark.parametrize(
-    ("outcome", "sentence"),
-    [
-        (VictimOutcome(), "It is not known that batch/a-1 is gone."),
-        (
-            VictimOutcome(AT + SECOND),
-            "batch/a-1 was gone after 1.0 s. No replacement is known.",
-        ),
-        (
-            VictimOutcome(AT + SECOND, "a-1x"),
-            "batch/a-1 was gone after 1.0 s. batch/a-1x replaces it, and is not bound yet.",
-        ),
-        (
-            VictimOutcome(AT + SECOND, "a-1x", "node-5", AT + 5 * SECOND),
-            "batch/a-1 was gone after 1.0 s. batch/a-1x replaces it, bound to node-5 after 5.0 s.",
-        ),
-    ],
-)
-def test_what_became_of_a_victim(outcome: VictimOutcome, sentence: str) -> None:
-    found = record(outcome=Outcome(State.UNKNOWN, victims=(outcome,)))
-    assert victim_followed(found, 0) == sentence
 
 
 @pytest.mark.parametrize(
