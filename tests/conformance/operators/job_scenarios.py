@@ -22,7 +22,7 @@ async def a_job_completes_and_counts_each_pod_once(world: WatchedCluster, namesp
     )
     found = status(world, "Job", "sum", namespace)
     assert (found["succeeded"], found.get("failed", 0)) == (5, 0)
-    assert len(pods(world, namespace, **{"job-name": "sum"})) == 5
+    await world.until(lambda: len(pods(world, namespace, **{"job-name": "sum"})) == 5)
 
 
 async def an_indexed_job_completes_each_index(world: WatchedCluster, namespace: str) -> None:

@@ -23,10 +23,12 @@ async def a_job_set_completes_with_all_its_jobs(world: WatchedCluster, namespace
     made = await world.create(_job_set("train", namespace, SUCCEEDS))
     assert made["spec"]["network"]["enableDNSHostnames"] is True  # by the mutating webhook
     await world.until(lambda: _completed(world, "train", namespace))
-    names = {job["metadata"]["name"] for job in world.all("Job", namespace)}
-    assert names == {"train-workers-0", "train-workers-1"}
+    expected = {"train-workers-0", "train-workers-1"}
+    await world.until(
+        lambda: {job["metadata"]["name"] for job in world.all("Job", namespace)} == expected
+    )
     assert status(world, "JobSet", "train", namespace)["terminalState"] == "Completed"
-    assert world.get("Service", "train", namespace) is not None
+    await world.until(lambda: world.get("Service", "train", namespace) is not None)
 
 
 async def a_job_set_is_restarted_after_a_failure(world: WatchedCluster, namespace: str) -> None:

@@ -40,6 +40,13 @@ async def pods_of_a_stateful_set_start_and_end_in_order(
     await world.until(
         lambda: status(world, "StatefulSet", "db", namespace).get("readyReplicas") == 3
     )
+    # Another watch, which may be behind that of the set.
+    await world.until(
+        lambda: all(
+            has_condition(world, "Pod", f"db-{number}", namespace, type="Ready", status="True")
+            for number in range(3)
+        )
+    )
     members = pods(world, namespace, app="db")
     assert [pod["metadata"]["name"] for pod in members] == ["db-0", "db-1", "db-2"]
     assert all(
@@ -73,9 +80,13 @@ async def a_service_has_the_addresses_of_ready_pods(world: WatchedCluster, names
     await world.until(lambda: len(_addresses(world, namespace, "shop")) == 2)
     await world.patch("Deployment", "shop", {"spec": {"replicas": 3}}, namespace=namespace)
     await world.until(lambda: len(_addresses(world, namespace, "shop")) == 3)
-    assert _addresses(world, namespace, "shop") == {
-        pod["status"]["podIP"] for pod in pods(world, namespace, app="shop")
-    }
+    # Another watch, which may be behind that of the slices.
+    await world.until(
+        lambda: (
+            _addresses(world, namespace, "shop")
+            == {pod["status"].get("podIP") for pod in pods(world, namespace, app="shop")}
+        )
+    )
 
 
 async def a_disruption_budget_counts_healthy_pods(world: WatchedCluster, namespace: str) -> None:
