@@ -47,7 +47,7 @@ class NoResultsError(RuntimeError):
 def write_document() -> None:
     """Write tables and plot. Raises NoResultsError."""
     measured, beside = _last_run("extender"), _last_run("controllers")
-    asked = _last_run("scheduling")
+    asked, kept = _last_run("scheduling"), _last_run("ledger")
     go = _go()
     blocks = {
         "machine": f"{measured.machine}; the calibration loop took "
@@ -56,6 +56,7 @@ def write_document() -> None:
         "others": table(list(_others(measured.figures, read_budgets("extender")))),
         "policies": table(list(_found(_of_policies(measured.figures), read_budgets("extender")))),
         "controllers": table(list(_found(beside.figures, read_budgets("controllers")))),
+        "ledger": table(list(_found(kept.figures, read_budgets("ledger")))),
         "scheduling": table(list(_found(asked.figures, read_budgets("scheduling")))),
     }
     text = DOCUMENT.read_text()

@@ -108,7 +108,7 @@ def test_a_block_without_its_marks_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["machine", "decisions", "others", "policies", "controllers", "scheduling"]
+    "name", ["machine", "decisions", "others", "policies", "controllers", "ledger", "scheduling"]
 )
 def test_the_document_has_a_place_for_every_block(name: str) -> None:
     assert filled(DOCUMENT.read_text(), name, "block")

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from tests.builders import Document
 
-EXTRAS: Final = ("", "vectorized", "otel", "tls", "cel")
+EXTRAS: Final = ("", "vectorized", "otel", "tls", "cel", "postgresql")
 
 # What packages without an SPDX expression write.
 _EXPRESSIONS: Final[Mapping[str, str]] = {
