@@ -33,7 +33,7 @@ test-slow: $(INSTALLED)  ## run the slow tests, and those that draw random cases
 test-all: test test-slow  ## run all tests
 
 fuzz: $(INSTALLED)  ## compare both engines on 22,500 random clusters
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/preemption/test_agreement.py
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto --timeout 0 tests/policies/preemption/test_agreement.py
 
 FUZZ_SECONDS := 3600
 FUZZ_SEED := 1
