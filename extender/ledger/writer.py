@@ -133,6 +133,9 @@ class LedgerWriter:
             except LedgerError as error:
                 self._fail(str(error))
                 return False
+            except Exception as error:  # noqa: BLE001 - the outermost step: answers must go on
+                self._fail(f"not written: {type(error).__name__}: {error}", error)
+                return False
             self._succeed()
             return True
 
@@ -205,11 +208,11 @@ class LedgerWriter:
             self._resume_before = first_id(self._clock.now_ns())
         return self._store
 
-    def _fail(self, error: str) -> None:
+    def _fail(self, problem: str, defect: Exception | None = None) -> None:
         self.counts.failures += 1
-        if error != self._error:
-            self._log.error("ledger_not_written", problem=error)
-        self._error = error
+        if problem != self._error:
+            self._log.error("ledger_not_written", problem=problem, exc_info=defect)
+        self._error = problem
 
     def _succeed(self) -> None:
         if self._error:

@@ -28,13 +28,14 @@ VICTIM = named_pod("web-1", owner="ReplicaSet/web")
 
 @dataclass
 class FlakyDatabase:
-    """A database whose writes fail with ``problem``, and wait for ``gate``.
+    """A database whose writes fail with ``problem`` or ``defect``, and wait for ``gate``.
 
     ``largest`` is the number of rows of its largest statement.
     """
 
     inner: Database
     problem: str = ""
+    defect: Exception | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     largest: int = 0
 
@@ -57,6 +58,8 @@ class FlakyDatabase:
         await self.gate.wait()
         if self.problem:
             raise LedgerError(f"ledger.db: {self.problem}")
+        if self.defect is not None:
+            raise self.defect
         await self.inner.write(statements)
 
     async def size(self) -> int:
@@ -308,6 +311,22 @@ async def test_work_of_any_size_is_counted(writing: Writing) -> None:
     assert await writing.writer.flush()
     assert await writing.entries() == entries
     await writing.writer.close()
+
+
+async def test_a_defect_of_the_ledger_ends_nothing(writing: Writing) -> None:
+    entries = some(2)
+    with capture_logs() as lines:
+        assert await writing.writer.flush()
+        writing.flaky.defect = OverflowError("too large")
+        writing.add(*entries)
+        assert not await writing.writer.flush()
+        warning = "ledger: not written: OverflowError: too large; 2 entries wait"
+        assert writing.writer.warning() == warning
+        writing.flaky.defect = None
+        assert await writing.writer.flush()
+    assert [line["event"] for line in lines] == ["ledger_not_written", "ledger_written_again"]
+    await writing.writer.close()
+    assert await writing.entries() == entries
 
 
 async def test_the_ledger_is_written_in_the_background(writing: Writing) -> None:
