@@ -148,8 +148,7 @@ async def run_server(
     ):
         work = [informer.run() for informer in service.informers.values()]
         readiness_log = ReadinessLog(service.readiness)
-        work += [_use_fastest_engine(service), _refresh(cluster, readiness_log, clock)]
-        work.append(connections.run_sweeper())
+        work += [_refresh(cluster, readiness_log, clock), connections.run_sweeper()]
         policy_use = PolicyUse(
             service,
             reflectors,
@@ -157,7 +156,7 @@ async def run_server(
             reflector_context,
             lambda reflector: tasks.append(group.create_task(reflector.run())),
         )
-        work += [_log_assumed_gates(service), policy.run(policy_use.use)]
+        work += [_log_assumed_gates(service), _choose_engines(service, policy, policy_use)]
         if reloader is not None:
             work.append(reloader.run())
         if ledger is not None:
@@ -222,14 +221,13 @@ def _recorder(
     return build_recorder(config, config.ledger, cluster.pods, clock, rng)
 
 
-async def _use_fastest_engine(service: Service) -> None:
-    """Replace the reference engine by the fastest one that is installed.
+async def _choose_engines(service: Service, policy: PolicyReloader, use: PolicyUse) -> None:
+    """Replace the reference engine by the fastest one that is installed, then follow the policy.
 
     The process listens before: to import NumPy takes a tenth of a second.
     """
-    engine = await asyncio.to_thread(build_engine, service.engine.rules)
-    engine.follow(service.cluster.snapshot())
-    service.engine = engine
+    service.replace_engine(await asyncio.to_thread(build_engine, policy.rules))
+    await policy.run(use.use)
 
 
 async def _write_ledger(ledger: LedgerWriter, service: Service) -> None:

@@ -116,14 +116,17 @@ class Service:
         self.engine.follow(snapshot, changed)
         self.unreadable_costs.follow(snapshot, changed)
 
-    def use(self, engine: Engine) -> None:
-        """Decide by another engine from the next decision on."""
-        snapshot = self.cluster.snapshot()
-        engine.follow(snapshot)
+    def replace_engine(self, engine: Engine) -> None:
+        """Decide by another engine of the same rules from the next decision on."""
+        engine.follow(self.cluster.snapshot())
         self.engine = engine
+
+    def use(self, engine: Engine) -> None:
+        """Decide by an engine of other rules from the next decision on."""
+        self.replace_engine(engine)
         self.metrics.policy_reloads.inc()
         self.metrics.observe_policy(engine.rules)
-        self.unreadable_costs.use(engine.rules, snapshot)
+        self.unreadable_costs.use(engine.rules, self.cluster.snapshot())
         if self.ledger is not None:
             self.ledger.reload_rules()
 
