@@ -120,7 +120,11 @@ class LedgerWriter:
                 await self._clock.sleep(_RETRY_SECONDS[min(failures, delays) - 1])
 
     async def flush(self) -> bool:
-        """Write what waits; return whether all of it could be written."""
+        """Write what waits; return whether all of it could be written.
+
+        An error that nobody foresaw is a failure like others: it ends neither the loop, and with
+        it the extender, nor the shutdown.
+        """
         async with self._flushing:
             try:
                 while not self._closed:
@@ -133,7 +137,7 @@ class LedgerWriter:
             except LedgerError as error:
                 self._fail(str(error))
                 return False
-            except Exception as error:  # noqa: BLE001 - the outermost step: answers must go on
+            except Exception as error:  # noqa: BLE001 - outermost: of the loop and of close
                 self._fail(f"not written: {type(error).__name__}: {error}", error)
                 return False
             self._succeed()
