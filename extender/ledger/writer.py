@@ -122,7 +122,7 @@ class LedgerWriter:
     async def flush(self) -> bool:
         """Write what waits; return whether all of it could be written.
 
-        An error that nobody foresaw is a failure like others: it ends neither the loop, and with
+        An error that was not foreseen is a failure like others: it ends neither the loop, and with
         it the extender, nor the shutdown.
         """
         async with self._flushing:
