@@ -58,8 +58,8 @@ class InterPodAffinity:
             for state in in_time(snapshot.nodes.values(), has_time_left):
                 labels = state.node.labels
                 for other in state.pods:
-                    affinity.update(_affinity_domains(pod, other, labels, namespaces))
-                    anti_affinity.update(_anti_affinity_domains(pod, other, labels, namespaces))
+                    affinity.update(affinity_domains(pod, other, labels, namespaces))
+                    anti_affinity.update(anti_affinity_domains(pod, other, labels, namespaces))
         return PreFilter(counted_plugin(pod, namespaces, affinity, anti_affinity, existing))
 
 
@@ -135,12 +135,12 @@ class InterPodAffinityFilter:
         args = (self.pod, pod, node.node.labels, self.namespaces)
         return replace(
             self,
-            affinity_counts=_shifted(self.affinity_counts, _affinity_domains(*args), by),
+            affinity_counts=_shifted(self.affinity_counts, affinity_domains(*args), by),
             anti_affinity_counts=_shifted(
-                self.anti_affinity_counts, _anti_affinity_domains(*args), by
+                self.anti_affinity_counts, anti_affinity_domains(*args), by
             ),
             existing_anti_affinity_counts=_shifted(
-                self.existing_anti_affinity_counts, _existing_anti_affinity_domains(*args), by
+                self.existing_anti_affinity_counts, existing_anti_affinity_domains(*args), by
             ),
         )
 
@@ -151,7 +151,7 @@ def _shifted(counts: DomainCounts, domains: Iterable[TopologyDomain], by: int) -
     return counts
 
 
-def _affinity_domains(
+def affinity_domains(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[TopologyDomain]:
     """Yield the domains in which ``other`` matches all affinity terms of ``pod``."""
@@ -159,7 +159,7 @@ def _affinity_domains(
         yield from _domains(pod.affinity, labels)
 
 
-def _anti_affinity_domains(
+def anti_affinity_domains(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[TopologyDomain]:
     """Yield the domains in which ``other`` counts against ``pod`` by the pod's own terms."""
@@ -167,7 +167,7 @@ def _anti_affinity_domains(
     yield from _domains(matching, labels)
 
 
-def _existing_anti_affinity_domains(
+def existing_anti_affinity_domains(
     pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
 ) -> Iterator[TopologyDomain]:
     """Yield the domains in which the anti-affinity of ``other`` keeps ``pod`` away."""
@@ -181,7 +181,7 @@ def _existing_anti_affinity(
     for other in repelling:
         state = snapshot.nodes.get(other.node_name or "")
         if state is not None:
-            yield from _existing_anti_affinity_domains(
+            yield from existing_anti_affinity_domains(
                 pod, other, state.node.labels, snapshot.namespaces
             )
 

@@ -7,7 +7,6 @@ no row is left out that the reference engine searches.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +65,7 @@ def _lower_bounds(
     price = np.where(run.potential, prices(run, criterion), np.inf)
     bounds: Floats = price.min(axis=0)
     groups = _groups_on_rows(run, criterion)
-    view = replace(run.candidates, removed=None)
+    view = run.candidates.removing(None)
     for each in constraints:
         if isinstance(each, ResourcesConstraint):
             for missing, frees in each.shortages(view):

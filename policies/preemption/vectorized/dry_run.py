@@ -19,10 +19,11 @@ from policies.preemption.columns.policy_columns import PROTECTED_UNTIL
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.guards.allowance import VICTIMS, BoundAllowance
 from policies.preemption.vectorized.disruption_budgets import pdb_violations
-from policies.preemption.vectorized.framework import Constraint, ConstraintState, FilterInput
-from policies.preemption.vectorized.row_view import RowView, any_by_row
+from policies.preemption.vectorized.framework import Capacity, Constraint, FilterInput
+from policies.preemption.vectorized.row_view import Rows, RowView, any_by_row, masked, sum_by_row
 from policies.preemption.vectorized.status import Rejections, RowStatuses
 
+_MANY = 8
 _NO_VICTIMS = unresolvable(Code.NO_VICTIMS)
 
 
@@ -105,7 +106,7 @@ def dry_run(
             potential &= counted <= each.of_group[view.policy_channel(channel)]
     statuses = RowStatuses(rejections, len(view))
     statuses.refuse(~any_by_row(potential), _NO_VICTIMS)
-    emptied = replace(view, removed=potential)
+    emptied = view.removing(potential)
     for constraint in constraints:
         constraint.evaluate(emptied, statuses)
     places = np.flatnonzero(statuses.fits)
@@ -123,7 +124,7 @@ def dry_run(
         places=places,
         potential=fitting.removed_marks,
         victims=victims,
-        violations=np.count_nonzero(violations & victims, axis=0),
+        violations=sum_by_row(violations & victims),
     )
 
 
@@ -133,20 +134,31 @@ def _reprieve_all(
     """Reprieve the pods that the rows can keep; return the PDB violations and the victims."""
     potential = view.removed_marks
     violations = pdb_violations(view, potential, allowed, filter_input.release)
-    states = [s for s in (each.state(view) for each in constraints) if s is not None]
+    capacities = [
+        replace(found, left=found.left.copy())
+        for each in constraints
+        for found in each.capacities(view)
+    ]
     victims = potential.copy()
     for group in (violations, potential & ~violations):
         for depth in np.flatnonzero(group.any(axis=1)).tolist():
-            reprieved = _reprieve_depth(states, depth, group[depth])
-            victims[depth] &= ~reprieved
+            rows = _few_rows(group[depth])
+            victims[depth, rows] ^= _reprieve_depth(capacities, depth, group[depth, rows], rows)
     return violations, victims
 
 
-def _reprieve_depth(states: Sequence[ConstraintState], depth: int, pods: Bools) -> Bools:
+def _few_rows(pods: Bools) -> Rows:
+    """Return the rows where ``pods`` marks one; all rows if that is most often not much more."""
+    if np.count_nonzero(pods) * _MANY < len(pods):
+        return np.flatnonzero(pods)
+    return slice(None)
+
+
+def _reprieve_depth(capacities: Sequence[Capacity], depth: int, pods: Bools, rows: Rows) -> Bools:
     """Add back the pods of one depth where the preemptor still fits; return which were added."""
     reprieved = pods.copy()
-    for state in states:
-        reprieved &= state.allows(depth)
-    for state in states:
-        state.add_back(depth, reprieved)
+    for each in capacities:
+        reprieved &= each.left[rows] >= each.taken[depth, rows]
+    for each in capacities:
+        each.left[rows] -= masked(each.taken[depth, rows], reprieved)
     return reprieved

@@ -1,7 +1,7 @@
 """The evaluation of one pod on the columns: filtering and a dry run (preemption.Evaluator).
 
-A row that the columns cannot represent, or that has to be evaluated with and without its nominated
-pods, is a *reference row*: the reference engine's own functions evaluate it, one row at a time.
+A row that the columns cannot represent is a *reference row*: the reference engine's own functions
+evaluate it, one row at a time.
 """
 
 from __future__ import annotations
@@ -310,6 +310,7 @@ def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEva
     if limits is None:
         return None
     constraints: list[Constraint] = []
+    without_nominated: list[Constraint] = []
     reference_rows = {filter_input.columns.index[name] for name in filter_input.columns.irregular}
     holder_rows: frozenset[int] = frozenset()
     for each in in_default_order(rules.filters, rules.release):
@@ -317,12 +318,12 @@ def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEva
         if found is None:
             return None
         constraints += found.constraints
+        without_nominated += found.without_nominated
         reference_rows |= found.reference_rows
         holder_rows |= found.holder_rows
-        if found.reads_other_pods:
-            reference_rows |= filter_input.nominated_beside.keys()
     marks = np.zeros(len(filter_input.columns.names), np.bool_)
     marks[list(reference_rows)] = True
+    constraints += without_nominated
     return PodEvaluation(filter_input, rules, tuple(constraints), limits, marks, holder_rows)
 
 

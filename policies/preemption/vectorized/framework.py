@@ -2,25 +2,27 @@
 
 A :class:`FilterInput` is one pod and the columns of a cluster. Each filter of kube-scheduler has a
 :class:`VectorizedFilter` here, which has :class:`Constraint`s. A constraint evaluates all rows of a
-view at once, and returns a :class:`ConstraintState` for the dry run, which tracks whether the pod
-fits while other pods are added back, depth by depth.
+view at once, and returns the :class:`Capacity`s of the dry run: the pod fits while the pods that
+are added back, depth by depth, do not take more than the rows have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.columns import ClusterColumns
-from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.filtering import FilterPlugin, has_to_fit_beside
 from policies.preemption.filtering.status import Rejection
-from policies.preemption.time_limit import HasTimeLeft, no_deadline
-from policies.preemption.vectorized.row_view import Rows, RowView
+from policies.preemption.time_limit import HasTimeLeft, in_time, no_deadline
+from policies.preemption.vectorized.row_view import Amounts, Rows, RowView
 from policies.preemption.vectorized.status import RowStatuses
 
 
@@ -65,17 +67,24 @@ class FilterInput:
                 found[row] = pods
         return found
 
+    def count_nominated(self, count: Callable[[Pod], int]) -> Ints:
+        """Return the sum of ``count`` over the pods of ``nominated_beside``, by row."""
+        counts = np.zeros(len(self.columns.names), np.int64)
+        beside = in_time(self.nominated_beside.items(), self.has_time_left)
+        for row, pods in beside:
+            counts[row] = sum(map(count, pods))
+        return counts
 
-class ConstraintState(Protocol):
-    """The state of a constraint on the rows of a view while removed pods are added back."""
 
-    def allows(self, depth: int) -> Bools:
-        """Return for each row whether the pod still fits with the pod at ``depth`` added back."""
-        ...
+@dataclass(frozen=True)
+class Capacity:
+    """What each row of a view has for the pods that are added back, such as free memory.
 
-    def add_back(self, depth: int, where: Bools) -> None:
-        """Add the pods at ``depth`` back on the rows ``where``."""
-        ...
+    ``left`` is by row; ``taken`` is what each pod takes, at least 0, (depth, rows).
+    """
+
+    left: Ints
+    taken: Amounts
 
 
 class Constraint(Protocol):
@@ -85,8 +94,8 @@ class Constraint(Protocol):
         """Refuse the rows that the pod does not fit."""
         ...
 
-    def state(self, view: RowView) -> ConstraintState | None:
-        """Return the state on rows that fit; None if pods that are added back cannot matter."""
+    def capacities(self, view: RowView) -> Iterable[Capacity]:
+        """Return what the pods that are added back may take on rows that fit."""
         ...
 
 
@@ -94,15 +103,16 @@ class Constraint(Protocol):
 class VectorizedFilter:
     """A filter on columns.
 
-    ``reference_rows`` have to be evaluated one by one, by the reference engine's functions. With
-    ``reads_other_pods`` so have the rows with nominated pods: the filter has to pass with these
-    pods and without them, and neither implies the other. In a dry run, ``holder_rows`` have to be
-    evaluated one by one, too: their pods hold devices, which may be free without them.
+    A row has to pass with its nominated pods (see ``FilterInput.nominated_beside``) and without
+    them. ``constraints`` evaluate it with these. A row that passes them passes without, too, except
+    for ``without_nominated``, which are evaluated after the constraints of all filters.
+    ``reference_rows`` have to be evaluated one by one, by the reference engine's functions. In a
+    dry run so have ``holder_rows``: their pods hold devices, which may be free without them.
     """
 
     constraints: tuple[Constraint, ...] = ()
+    without_nominated: tuple[Constraint, ...] = ()
     reference_rows: frozenset[int] = frozenset()
-    reads_other_pods: bool = False
     holder_rows: frozenset[int] = frozenset()
 
 
@@ -131,21 +141,14 @@ class NodeConstraint:
         """Refuse the rows in ``refused``."""
         statuses.refuse(view.of_nodes(self.refused), self.rejection)
 
-    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
-        """Return None: pods do not matter."""
-        return
+    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
+        """Return nothing: pods do not matter."""
+        return ()
 
 
-class ConflictingVictims:
-    """Pods that always conflict when they are added back; ``conflicting`` is (depth, rows)."""
+def no_conflicts(view: RowView, conflicting: Amounts) -> Capacity:
+    """Return the capacity of rows on which a pod above 0 in ``conflicting`` may not be added back.
 
-    def __init__(self, conflicting: Bools) -> None:
-        self._open: Bools = ~conflicting
-
-    def allows(self, depth: int) -> Bools:
-        """Return for which rows the pod at ``depth`` does not conflict."""
-        allowed: Bools = self._open[depth]
-        return allowed
-
-    def add_back(self, depth: int, where: Bools) -> None:
-        """Do nothing: a pod that is added back does not make another conflict."""
+    ``conflicting`` is (depth, rows).
+    """
+    return Capacity(np.zeros(len(view), np.int64), conflicting)

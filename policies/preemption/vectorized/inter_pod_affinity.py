@@ -2,7 +2,8 @@
 
 Adding a pod back can only violate anti-affinity. It cannot violate affinity: a pod that counts for
 affinity counts in every domain of its node. So the dry run marks the pods that repel the preemptor
-or that it repels as conflicting, and evaluates affinity once.
+or that it repels as conflicting, and evaluates affinity once. For the same reason, nominated pods
+can violate anti-affinity, and can only satisfy affinity, which has to hold without them, too.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from policies.preemption.filtering import FilterPlugin, InterPodAffinity, inter_
 from policies.preemption.filtering.topology_counts import TopologyDomain
 from policies.preemption.time_limit import in_time
 from policies.preemption.vectorized.framework import (
-    ConflictingVictims,
-    ConstraintState,
+    Capacity,
     FilterInput,
     VectorizedFilter,
+    no_conflicts,
 )
 from policies.preemption.vectorized.row_view import RowView
 from policies.preemption.vectorized.status import RowStatuses
@@ -49,8 +50,24 @@ def vectorize_inter_pod_affinity(
         matches_own_terms=all(term.matches(pod, namespaces) for term in pod.affinity),
         anti_affinity_counts=_anti_affinity_counts(filter_input),
         existing_anti_affinity_counts=existing,
+        nominated=_nominated_matches(filter_input),
     )
-    return VectorizedFilter((found,), reads_other_pods=True)
+    if found.nominated.attracting.any():
+        return VectorizedFilter((found,), (AffinityWithoutNominated(found),))
+    return VectorizedFilter((found,))
+
+
+@dataclass(frozen=True)
+class NominatedMatches:
+    """Rows by what their nominated pods are to the pod.
+
+    They are ``attracting`` if one matches all affinity terms of the pod, ``repelled`` by one of its
+    anti-affinity terms, ``repelling`` by one of their own.
+    """
+
+    attracting: Bools
+    repelled: Bools
+    repelling: Bools
 
 
 @dataclass(frozen=True)
@@ -63,27 +80,33 @@ class InterPodAffinityConstraint:
     matches_own_terms: bool
     anti_affinity_counts: tuple[DomainCountColumns, ...]
     existing_anti_affinity_counts: tuple[DomainCountColumns, ...]
+    nominated: NominatedMatches
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse the rows on which a term of the pod, or an existing pod's, is violated."""
+        nominated = self.nominated
         if self.affinity_counts:
-            statuses.refuse(~self._matches_affinity(view), inter_pod_affinity.POD_AFFINITY)
-        for counts, rejection in (
-            (self.anti_affinity_counts, inter_pod_affinity.POD_ANTI_AFFINITY),
-            (self.existing_anti_affinity_counts, inter_pod_affinity.EXISTING_ANTI_AFFINITY),
+            matches = self.matches_affinity(view, view.of_nodes(nominated.attracting))
+            statuses.refuse(~matches, inter_pod_affinity.POD_AFFINITY)
+        for counts, of_nominated, rejection in (
+            (self.anti_affinity_counts, nominated.repelled, inter_pod_affinity.POD_ANTI_AFFINITY),
+            (
+                self.existing_anti_affinity_counts,
+                nominated.repelling,
+                inter_pod_affinity.EXISTING_ANTI_AFFINITY,
+            ),
         ):
+            statuses.refuse(view.of_nodes(of_nominated), rejection)
             for each in in_time(counts, self.filter_input.has_time_left):
                 statuses.refuse((each.count_of_row(view) > 0) & each.labelled(view), rejection)
 
-    def state(self, view: RowView) -> ConstraintState | None:
-        """Return the removed pods that an anti-affinity term does not allow back; None if none."""
+    def capacities(self, view: RowView) -> Iterable[Capacity]:
+        """Return that pods may not be added back that an anti-affinity term selects."""
         counts = (*self.anti_affinity_counts, *self.existing_anti_affinity_counts)
-        if not counts:
-            return None
-        conflicting = np.zeros_like(view.removed_marks)
         for each in in_time(counts, self.filter_input.has_time_left):
-            conflicting |= (each.cell_weights(view) > 0) & each.labelled(view)
-        return ConflictingVictims(conflicting) if conflicting.any() else None
+            conflicting = (each.cell_weights(view) > 0) & each.labelled(view)
+            if conflicting.any():
+                yield no_conflicts(view, conflicting)
 
     def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin."""
@@ -95,7 +118,8 @@ class InterPodAffinityConstraint:
             _by_domain(self.existing_anti_affinity_counts),
         )
 
-    def _matches_affinity(self, view: RowView) -> Bools:
+    def matches_affinity(self, view: RowView, attracting: Bools) -> Bools:
+        """Return which rows satisfy the affinity; ``attracting`` have other pods that match it."""
         everywhere = np.ones(len(view), np.bool_)
         found = everywhere.copy()
         anywhere = np.zeros(len(view), np.bool_)
@@ -106,7 +130,38 @@ class InterPodAffinityConstraint:
             # The count left in all domains: the total, less the removed pods of the own domain.
             removed = each.counts.take(view.of_nodes(each.topology.domains)) - here
             anywhere |= each.counts.sum() - np.where(each.labelled(view), removed, 0) > 0
+        found |= attracting
         return everywhere & (found | (~anywhere if self.matches_own_terms else False))
+
+
+@dataclass(frozen=True)
+class AffinityWithoutNominated:
+    """The affinity of a pod on rows without their nominated pods."""
+
+    constraint: InterPodAffinityConstraint
+
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Refuse the rows on which the affinity needs nominated pods."""
+        matches = self.constraint.matches_affinity(view, np.zeros(len(view), np.bool_))
+        statuses.refuse(~matches, inter_pod_affinity.POD_AFFINITY)
+
+    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
+        """Return nothing: pods that are added back cannot violate affinity."""
+        return ()
+
+
+def _nominated_matches(filter_input: FilterInput) -> NominatedMatches:
+    pod, columns = filter_input.pod, filter_input.columns
+    found = NominatedMatches(*np.zeros((3, len(columns.names)), np.bool_))
+    beside = in_time(filter_input.nominated_beside.items(), filter_input.has_time_left)
+    for row, others in beside:
+        labels = columns.states[row].node.labels
+        for other in others:
+            of_pods = pod, other, labels, filter_input.snapshot.namespaces
+            found.attracting[row] |= any(inter_pod_affinity.affinity_domains(*of_pods))
+            found.repelled[row] |= any(inter_pod_affinity.anti_affinity_domains(*of_pods))
+            found.repelling[row] |= any(inter_pod_affinity.existing_anti_affinity_domains(*of_pods))
+    return found
 
 
 def _by_domain(counts: Iterable[DomainCountColumns]) -> dict[TopologyDomain, int]:

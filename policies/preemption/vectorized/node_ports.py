@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from policies.kubernetes.snapshot import Pod
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.pod_block import TRAITS
 from policies.preemption.filtering import Filter, node_ports
 from policies.preemption.vectorized.framework import (
-    ConflictingVictims,
+    Capacity,
     FilterInput,
     VectorizedFilter,
+    no_conflicts,
 )
-from policies.preemption.vectorized.row_view import RowView, any_by_row
+from policies.preemption.vectorized.row_view import RowView, any_by_row, sum_by_row
 from policies.preemption.vectorized.status import RowStatuses
 
 
@@ -27,22 +30,28 @@ def vectorize_node_ports(_: Filter, filter_input: FilterInput) -> VectorizedFilt
     ports = filter_input.pod.host_ports
     if not ports:
         return VectorizedFilter()
-    conflicting = filter_input.columns.traits.conflicting(
-        lambda other: any(
+
+    def conflicts(other: Pod) -> bool:
+        return any(
             node_ports.ports_conflict(port, used) for port in ports for used in other.host_ports
         )
-    )
-    constraint = PortsConstraint(conflicting)
+
+    nominated = filter_input.count_nominated(conflicts) > 0
+    constraint = PortsConstraint(filter_input.columns.traits.conflicting(conflicts), nominated)
     with_absent = RowView(filter_input.columns, slice(None))
-    shared = np.flatnonzero(constraint.taken(with_absent).sum(axis=0) > 1).tolist()
-    return VectorizedFilter((constraint,), frozenset(shared), reads_other_pods=True)
+    shared = np.flatnonzero(sum_by_row(constraint.taken(with_absent)) > 1).tolist()
+    return VectorizedFilter((constraint,), reference_rows=frozenset(shared))
 
 
 @dataclass(frozen=True)
 class PortsConstraint:
-    """``conflicting`` holds by number of traits whether the ports conflict."""
+    """``conflicting`` holds by number of traits whether the ports conflict.
+
+    ``nominated`` holds by row of the columns whether those of a nominated pod do.
+    """
 
     conflicting: Bools
+    nominated: Bools
 
     def taken(self, view: RowView) -> Bools:
         """Return for each pod of the view whether it has a conflicting port."""
@@ -54,8 +63,9 @@ class PortsConstraint:
         taken = self.taken(view)
         if view.removed is not None:
             taken &= ~view.removed
-        statuses.refuse(any_by_row(taken), node_ports.REFUSAL)
+        taken_by_any = any_by_row(taken) | view.of_nodes(self.nominated)
+        statuses.refuse(taken_by_any, node_ports.REFUSAL)
 
-    def state(self, view: RowView) -> ConflictingVictims:
-        """Return the pods with a conflicting port, which may not be added back."""
-        return ConflictingVictims(self.taken(view))
+    def capacities(self, view: RowView) -> Iterable[Capacity]:
+        """Return that pods with a conflicting port may not be added back."""
+        yield no_conflicts(view, self.taken(view))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from policies.devices.extended_resources import delegated_resources
-from policies.preemption.columns.encoded_column import Bools, Ints
+from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.columns.node_columns import is_regular
-from policies.preemption.columns.pod_block import FIRST_RESOURCE, PRIORITY
+from policies.preemption.columns.pod_block import EMPTY_PRIORITY, FIRST_RESOURCE, PRIORITY
 from policies.preemption.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from policies.preemption.filtering.status import Code, Reason, Rejection
-from policies.preemption.vectorized.framework import FilterInput, VectorizedFilter
-from policies.preemption.vectorized.row_view import RowView
+from policies.preemption.vectorized.framework import Capacity, FilterInput, VectorizedFilter
+from policies.preemption.vectorized.row_view import RowView, sum_by_row
 from policies.preemption.vectorized.status import RowStatuses
 
 _UNLIMITED = 2**60
@@ -44,7 +44,7 @@ def vectorize_node_resources_fit(
     constraint = ResourcesConstraint(
         requests, nominated, nominated_pods, filter_input.release.oversized_is_unresolvable
     )
-    return VectorizedFilter((constraint,), _irregular(filter_input))
+    return VectorizedFilter((constraint,), reference_rows=_irregular(filter_input))
 
 
 def _irregular(filter_input: FilterInput) -> frozenset[int]:
@@ -96,11 +96,16 @@ class ResourcesConstraint:
                 if found:
                     statuses.refuse(insufficient == found, self._rejection(found, unresolvable))
 
-    def state(self, view: RowView) -> ResourcesConstraintState:
-        """Return the free amounts and pod slots of the rows."""
-        free = [self._free_amounts(view, r, self.nominated[i]) for i, r in enumerate(self.requests)]
-        requests_of_pods = [view.channel(FIRST_RESOURCE + r.place) for r in self.requests]
-        return ResourcesConstraintState(free, requests_of_pods, self._free_pod_slots(view))
+    def capacities(self, view: RowView) -> Iterable[Capacity]:
+        """Return the pod slots and the resources that the removed pods might exhaust."""
+        slots = self._free_pod_slots(view)
+        if (slots < sum_by_row(view.removed_marks)).any():
+            yield Capacity(slots, view.channel(PRIORITY) < EMPTY_PRIORITY)
+        for place, request in enumerate(self.requests):
+            channel = FIRST_RESOURCE + request.place
+            free = self._free_amounts(view, request, self.nominated[place])
+            if (free < view.channel_of_removed(channel)).any():
+                yield Capacity(free, view.channel(channel))
 
     def shortages(self, view: RowView) -> Iterator[tuple[Ints, Ints]]:
         """Yield what each row lacks of pod slots and of each resource, and what each pod frees.
@@ -138,25 +143,3 @@ class ResourcesConstraint:
         for bit, request in enumerate(self.requests, 1):
             if insufficient >> bit & 1:
                 yield Reason(Code.INSUFFICIENT, request.name)
-
-
-class ResourcesConstraintState:
-    """The free amount of each resource, and the free pod slots, as pods are added back."""
-
-    def __init__(self, free: list[Ints], requests: list[Ints], slots: Ints) -> None:
-        self._free = free
-        self._requests = requests
-        self._slots = slots
-
-    def allows(self, depth: int) -> Bools:
-        """Return for each row whether its pod at ``depth`` fits the free amounts and pod slots."""
-        allowed: Bools = self._slots > 0
-        for free, requests in zip(self._free, self._requests, strict=True):
-            allowed &= free >= requests[depth]
-        return allowed
-
-    def add_back(self, depth: int, where: Bools) -> None:
-        """Subtract the requests and slots of the pods at ``depth`` on the rows ``where``."""
-        self._slots -= where
-        for free, requests in zip(self._free, self._requests, strict=True):
-            np.subtract(free, requests[depth], out=free, where=where)

@@ -10,6 +10,7 @@ from the least count of the *other* domains, and a count that changes:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +24,15 @@ from policies.preemption.columns.pod_block import CLASS, FLAGS
 from policies.preemption.filtering import FilterPlugin, PodTopologySpread, pod_topology_spread
 from policies.preemption.filtering.taint_toleration import effective_tolerations
 from policies.preemption.filtering.topology_counts import TopologyDomain
-from policies.preemption.time_limit import HasTimeLeft, in_time
-from policies.preemption.vectorized.framework import ConstraintState, FilterInput, VectorizedFilter
-from policies.preemption.vectorized.row_view import RowView
+from policies.preemption.time_limit import in_time
+from policies.preemption.vectorized.framework import Capacity, FilterInput, VectorizedFilter
+from policies.preemption.vectorized.row_view import RowView, sum_by_row
 from policies.preemption.vectorized.static_node_filters import may_run_on, tolerated
 from policies.preemption.vectorized.status import RowStatuses
 from policies.preemption.vectorized.topology_counts import TopologyColumn, topology_column
 
 _NEVER = -(2**62)
+_UNLIMITED = 2**60
 
 
 def vectorize_pod_topology_spread(
@@ -49,25 +51,25 @@ def vectorize_pod_topology_spread(
         for constraint, where in in_time(zip(constraints, topologies, strict=True), has_time_left)
     )
     found = PodTopologySpreadConstraint(spreading.name, filter_input, constraints, skews)
-    return VectorizedFilter((found,), reads_other_pods=True)
+    return VectorizedFilter((found,))
 
 
 @dataclass(frozen=True)
 class SpreadConstraintColumns:
     """One constraint, counted, by row of the columns.
 
-    ``here`` is the count of the row's own domain, which may be ``limit`` at most. ``included``
-    holds whether pods that leave or join the row change the count, ``weights`` by class which pods
-    do. By domain, ``totals`` holds the counts, and ``counted`` whether the domain counts at all.
+    ``slack`` is how many more pods the row's own domain may have, beside the nominated pods of the
+    row. ``included`` holds whether pods that leave or join the row change the count, ``matching``
+    by class which pods do. By domain, ``totals`` holds the counts, and ``counted`` whether the
+    domain counts at all.
     """
 
     topology: TopologyColumn
     totals: Ints
     counted: Bools
-    here: Ints
-    limit: Ints
+    slack: Ints
     included: Bools
-    weights: Ints
+    matching: Bools
 
     def by_domain(self) -> dict[TopologyDomain, int]:
         """Return the counts in the format of the reference engine's filter."""
@@ -77,15 +79,13 @@ class SpreadConstraintColumns:
             for domain in np.flatnonzero(self.counted).tolist()
         }
 
-    def moving(self, view: RowView) -> Ints:
-        """Return by how much each pod changes the count when it leaves or joins, (depth, rows)."""
-        moving: Ints = self.weights.take(view.channel(CLASS)) * view.of_nodes(self.included)
-        return moving
-
-    def count(self, view: RowView) -> Ints:
-        """Return the count in each row's domain without the removed pods."""
-        here = view.of_nodes(self.here)
-        return here if view.removed is None else here - view.sum_of_removed(self.moving(view))
+    def slack_of(self, view: RowView) -> Ints:
+        """Return the slack of each row without the removed pods."""
+        slack = view.of_nodes(self.slack)
+        if view.removed is None:
+            return slack
+        leaving = view.sum_of_removed(view.lookup(CLASS, self.matching))
+        return slack + leaving * view.of_nodes(self.included)
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,15 @@ class PodTopologySpreadConstraint:
         """Refuse the rows without a topology label and those whose skew would be exceeded."""
         for skew in in_time(self.skews, self.filter_input.has_time_left):
             statuses.refuse(~view.of_nodes(skew.topology.labelled), pod_topology_spread.NO_LABEL)
-            over = skew.count(view) > view.of_nodes(skew.limit)
-            statuses.refuse(over, pod_topology_spread.SKEWED)
+            statuses.refuse(skew.slack_of(view) < 0, pod_topology_spread.SKEWED)
 
-    def state(self, view: RowView) -> ConstraintState | None:
-        """Return the counts of the rows' own domains."""
-        return SpreadConstraintState(view, self.skews, self.filter_input.has_time_left)
+    def capacities(self, view: RowView) -> Iterable[Capacity]:
+        """Return the slack of the rows' own domains, where the removed pods might exhaust it."""
+        for skew in in_time(self.skews, self.filter_input.has_time_left):
+            binds = view.of_nodes((skew.slack < 0) & skew.included)
+            if binds.any():
+                slack = np.where(binds, skew.slack_of(view), _UNLIMITED)
+                yield Capacity(slack, view.lookup(CLASS, skew.matching))
 
     def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin."""
@@ -116,51 +119,26 @@ class PodTopologySpreadConstraint:
         return pod_topology_spread.counted_plugin(pod, tolerations, self.constraints, counted)
 
 
-class SpreadConstraintState:
-    """The counts of each row's own domains as pods are added back."""
-
-    def __init__(
-        self,
-        view: RowView,
-        skews: tuple[SpreadConstraintColumns, ...],
-        has_time_left: HasTimeLeft,
-    ) -> None:
-        self._has_time_left = has_time_left
-        self._counts = [skew.count(view).copy() for skew in in_time(skews, has_time_left)]
-        self._limits = [view.of_nodes(skew.limit) for skew in skews]
-        self._moving = [skew.moving(view) for skew in in_time(skews, has_time_left)]
-
-    def allows(self, depth: int) -> Bools:
-        """Return for each row whether its domains stay within their limits with one more pod."""
-        together = zip(self._counts, self._limits, self._moving, strict=True)
-        allowed: list[Bools] = [
-            count + moving[depth] <= limit
-            for count, limit, moving in in_time(together, self._has_time_left)
-        ]
-        everywhere: Bools = np.logical_and.reduce(allowed)
-        return everywhere
-
-    def add_back(self, depth: int, where: Bools) -> None:
-        """Count the pods at ``depth`` in their domains on the rows ``where``."""
-        for count, moving in zip(self._counts, self._moving, strict=True):
-            np.add(count, moving[depth], out=count, where=where)
-
-
 def _skew(
     constraint: SpreadConstraint, where: TopologyColumn, included: Bools, filter_input: FilterInput
 ) -> SpreadConstraintColumns:
-    moving = _matching(constraint, filter_input)
-    counts = where.totals(np.where(included, _initial_counts(constraint, moving, filter_input), 0))
+    selects = _counted_pods(constraint, filter_input.pod)
+    matching = filter_input.columns.classes.lookup(
+        constraint.selector, selects, filter_input.has_time_left
+    )
+    initial = _initial_counts(constraint, matching, filter_input)
+    counts = where.totals(np.where(included, initial, 0))
     counted = np.zeros(len(where.values), np.bool_)
     counted[where.domains[included]] = True
+    limits = _limits(constraint, counts, counted, filter_input.pod)
+    slack = (limits - np.where(counted, counts, 0)).take(where.domains)
     return SpreadConstraintColumns(
         topology=where,
         totals=counts,
         counted=counted,
-        here=np.where(counted, counts, 0).take(where.domains),
-        limit=_limits(constraint, counts, counted, filter_input.pod).take(where.domains),
+        slack=slack - filter_input.count_nominated(selects) * included,
         included=included,
-        weights=moving,
+        matching=matching,
     )
 
 
@@ -198,24 +176,24 @@ def _included(constraint: SpreadConstraint, filter_input: FilterInput) -> Bools:
     return included
 
 
-def _matching(constraint: SpreadConstraint, filter_input: FilterInput) -> Ints:
-    """Return by class whether its pods count when they leave or join: 1 or 0."""
-    selector, namespace = constraint.selector, filter_input.pod.namespace
+def _counted_pods(constraint: SpreadConstraint, pod: Pod) -> Callable[[Pod], bool]:
+    """Return the function that returns whether a pod counts when it leaves or joins."""
+    selector, namespace = constraint.selector, pod.namespace
 
     def counts(other: Pod) -> bool:
         return (
             selector is not None and other.namespace == namespace and selector.matches(other.labels)
         )
 
-    classes, has_time_left = filter_input.columns.classes, filter_input.has_time_left
-    return classes.lookup(selector, counts, has_time_left).astype(np.int64)
+    return counts
 
 
-def _initial_counts(constraint: SpreadConstraint, moving: Ints, filter_input: FilterInput) -> Ints:
+def _initial_counts(
+    constraint: SpreadConstraint, matching: Bools, filter_input: FilterInput
+) -> Ints:
     """Count the matching pods of each row: not terminating ones, and none for an empty selector."""
     if constraint.selector is None or not constraint.selector.requirements:
         return np.zeros(len(filter_input.columns.names), np.int64)
     view = filter_input.all_rows
     staying = view.channel(FLAGS) & TERMINATING == 0
-    counts: Ints = (moving.take(view.channel(CLASS)) * staying).sum(axis=0)
-    return counts
+    return sum_by_row(view.lookup(CLASS, matching) & staying)

@@ -6,7 +6,7 @@ these rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
@@ -20,10 +20,14 @@ from policies.preemption.columns.policy_columns import costs_at
 from policies.preemption.costs.pod_cost import PodCost
 
 _EVERY: Final = slice(None)
+_BYTE: Final = 255
 T = TypeVar("T", bound=np.generic)
 
 Rows = slice | Ints
 """All rows as a slice, or some as an array of their numbers."""
+
+Amounts = Ints | Bools
+"""Amounts of which each is 0 or 1 may be marks, which are read faster."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,11 @@ class RowView:
     rows: Rows
     removed: Bools | None = None
     absent: Bools | None = None
-    _channels: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _removed: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _channels: dict[int, Ints] = field(default_factory=dict, repr=False, compare=False)
+    _found: dict[tuple[int, int], tuple[Amounts, Amounts]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    _removed: dict[int, Ints] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def numbers(self) -> Ints:
@@ -57,12 +64,17 @@ class RowView:
     def __len__(self) -> int:
         return len(self.columns.names) if isinstance(self.rows, slice) else len(self.rows)
 
+    def removing(self, removed: Bools | None) -> RowView:
+        """Return the view of the same rows without the marked pods, (depth, rows)."""
+        return replace(self, removed=removed, _removed={})
+
     def select(self, places: Ints) -> RowView:
         """Return the view of some of its rows; the view itself if they are all of them."""
         if len(places) == len(self):
             return self
         removed = None if self.removed is None else self.removed[:, places]
-        return RowView(self.columns, self.numbers[places], removed, self.absent)
+        sums = {channel: each[places] for channel, each in self._removed.items()}
+        return RowView(self.columns, self.numbers[places], removed, self.absent, _removed=sums)
 
     def channel(self, channel: int) -> Ints:
         """Return the values of one channel, (depth, rows); absent pods are as empty cells."""
@@ -74,6 +86,14 @@ class RowView:
                 known = np.where(self.absent[:, self.rows], empty, known)
             self._channels[channel] = known
         return known
+
+    def lookup(self, channel: int, values: Amounts) -> Amounts:
+        """Return what ``values`` holds for the number that each pod has in a channel."""
+        known = self._found.get((channel, id(values)))
+        if known is None:
+            # The values are kept, too, as their id identifies them.
+            known = self._found[channel, id(values)] = values, values.take(self.channel(channel))
+        return known[1]
 
     def policy_channel(self, channel: int) -> Ints:
         """Return the values of one channel of the policy's columns, (depth, rows)."""
@@ -101,20 +121,18 @@ class RowView:
         count = self.of_nodes(self.columns.pod_block.used_counts())
         if self.absent is not None:
             count = count - np.count_nonzero(self.absent[:, self.rows], axis=0)
-        return count if self.removed is None else count - np.count_nonzero(self.removed, axis=0)
+        return count if self.removed is None else count - sum_by_row(self.removed)
 
     def of_nodes(self, values: NDArray[T]) -> NDArray[T]:
         """Return the values of the rows from an array of values of all nodes."""
         picked: NDArray[T] = values[: len(self.columns.names)][self.rows]
         return picked
 
-    def sum_of_removed(self, amounts: Ints) -> Ints:
+    def sum_of_removed(self, amounts: Amounts) -> Ints:
         """Return the sum of ``amounts`` (depth, rows) over the removed pods."""
-        total = np.zeros(len(self), np.int64)
-        if self.removed is not None:
-            for depth, removed in enumerate(self.removed):
-                np.add(total, amounts[depth], out=total, where=removed)
-        return total
+        if self.removed is None:
+            return np.zeros(len(self), np.int64)
+        return sum_where(amounts, self.removed)
 
     def channel_of_removed(self, channel: int) -> Ints:
         """Return the sum of a channel over the removed pods."""
@@ -122,6 +140,32 @@ class RowView:
         if known is None:
             known = self._removed[channel] = self.sum_of_removed(self.channel(channel))
         return known
+
+
+def sum_where(amounts: Amounts, marks: Bools) -> Ints:
+    """Return for each row the sum of the amounts of its marked pods; both are (depth, rows)."""
+    if amounts.dtype == np.bool_:
+        return sum_by_row(amounts & marks)
+    total = np.zeros(amounts.shape[1], np.int64)
+    for of_pods, marked in zip(amounts, marks, strict=True):
+        total += of_pods if marked.all() else masked(of_pods, marked)
+    return total
+
+
+def sum_by_row(amounts: Amounts) -> Ints:
+    """Return for each row the sum of the amounts of its pods, (depth, rows)."""
+    if amounts.dtype == np.bool_ and len(amounts) <= _BYTE:
+        counts = np.add.reduce(amounts.view(np.uint8), axis=0, dtype=np.uint8)
+        return np.asarray(counts, np.int64)
+    total: Ints = amounts.sum(axis=0, dtype=np.int64)
+    return total
+
+
+def masked(amounts: Amounts, marks: Bools) -> Amounts:
+    """Return the marked amounts, and 0 for the others; a ``where`` takes five times as long."""
+    if amounts.dtype == np.bool_:
+        return amounts & marks
+    return amounts & -marks.astype(np.int64)
 
 
 def any_by_row(marks: Bools) -> Bools:

@@ -34,6 +34,7 @@ from policies.preemption.filtering import (
     taint_toleration,
 )
 from policies.preemption.vectorized.framework import (
+    Capacity,
     Constraint,
     FilterInput,
     NodeConstraint,
@@ -151,9 +152,9 @@ class TaintsConstraint:
         if any(found):
             statuses.refuse_each(np.array(found, np.int32).take(view.of_nodes(column.codes)))
 
-    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
-        """Return None: pods that are added back cannot matter."""
-        return
+    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
+        """Return nothing: pods that are added back cannot matter."""
+        return ()
 
     def _code(self, taints: Sequence[Taint], rejections: Rejections) -> int:
         taint = untolerated(taints, self.tolerations)

@@ -13,7 +13,7 @@ import numpy as np
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.filtering.topology_counts import TopologyDomain
-from policies.preemption.vectorized.row_view import RowView
+from policies.preemption.vectorized.row_view import Amounts, RowView, sum_by_row
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class DomainCountColumns:
 
     topology: TopologyColumn
     counts: Ints
-    weights: Ints
+    weights: Amounts
     channel: int
 
     def count_of_row(self, view: RowView) -> Ints:
@@ -70,15 +70,15 @@ class DomainCountColumns:
         """Return which rows are in a domain."""
         return view.of_nodes(self.topology.labelled)
 
-    def cell_weights(self, view: RowView) -> Ints:
+    def cell_weights(self, view: RowView) -> Amounts:
         """Return the weight of each pod, (depth, rows)."""
-        weights: Ints = self.weights.take(view.channel(self.channel))
-        return weights
+        return view.lookup(self.channel, self.weights)
 
 
 def count_by_domain(
     everything: RowView, topology: TopologyColumn, weights: Ints, channel: int
 ) -> DomainCountColumns:
     """Count all pods of the columns by domain."""
-    per_row = weights.take(everything.channel(channel)).sum(axis=0)
-    return DomainCountColumns(topology, topology.totals(per_row), weights, channel)
+    smallest: Amounts = weights.astype(np.bool_) if weights.max(initial=0) <= 1 else weights
+    per_row = sum_by_row(everything.lookup(channel, smallest))
+    return DomainCountColumns(topology, topology.totals(per_row), smallest, channel)

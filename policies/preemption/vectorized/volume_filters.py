@@ -8,14 +8,15 @@ other rows are reference rows. Devices are evaluated once for all nodes with equ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from policies.kubernetes.storage import CsiNode, Same
+from policies.kubernetes.snapshot import Pod
+from policies.kubernetes.storage import CsiNode, PodStorage, Same
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import TRAITS
@@ -25,8 +26,8 @@ from policies.preemption.filtering.framework import LabelValues, NodeFilter
 from policies.preemption.filtering.node_volume_limits import VolumeCounting, VolumeLimitsFilter
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
-from policies.preemption.vectorized.framework import FilterInput, VectorizedFilter
-from policies.preemption.vectorized.row_view import RowView, any_by_row
+from policies.preemption.vectorized.framework import Capacity, FilterInput, VectorizedFilter
+from policies.preemption.vectorized.row_view import RowView, any_by_row, sum_by_row
 from policies.preemption.vectorized.status import FITS, RowStatuses
 
 _NO_CSI_NODE: Final = -1
@@ -118,10 +119,10 @@ def vectorize_volume_restrictions(
     if not isinstance(plugin, VolumeRestrictionsFilter):
         return VectorizedFilter()
     affecting = filter_input.columns.traits.storage_counts(plugin.is_affected_by) > 0
-    rows = np.flatnonzero(
-        any_by_row(affecting.take(filter_input.all_rows.channel(TRAITS)))
-    ).tolist()
-    return VectorizedFilter((ClaimInUseConstraint(plugin),), frozenset(rows), reads_other_pods=True)
+    affected = any_by_row(affecting.take(filter_input.all_rows.channel(TRAITS)))
+    affected |= filter_input.count_nominated(_count_volumes(plugin.is_affected_by)) > 0
+    rows = np.flatnonzero(affected).tolist()
+    return VectorizedFilter((ClaimInUseConstraint(plugin),), reference_rows=frozenset(rows))
 
 
 def vectorize_node_volume_limits(
@@ -139,8 +140,9 @@ def vectorize_node_volume_limits(
     room: Ints = np.array(
         [plugin.room(columns.states[row].node) for row in firsts.tolist()], np.int64
     )
-    per_class = columns.traits.storage_counts(lambda storage: len(storage.volumes))
-    others = per_class.take(filter_input.all_rows.channel(TRAITS)).sum(axis=0)
+    per_class = columns.traits.storage_counts(_number_of_volumes)
+    others = sum_by_row(filter_input.all_rows.lookup(TRAITS, per_class))
+    others += filter_input.count_nominated(_count_volumes(_number_of_volumes))
     attachments = filter_input.snapshot.storage.attachments
     if attachments:
         others = others + np.array([len(attachments.get(name, ())) for name in columns.names])
@@ -148,8 +150,17 @@ def vectorize_node_volume_limits(
     # Where no limit can be exceeded, only a required driver can be absent.
     drivers = NodeFilter(lambda state: plugin.absent_driver(state.node))
     return VectorizedFilter(
-        (NodeLocalConstraint(drivers, filter_input, groups),), close, reads_other_pods=True
+        (NodeLocalConstraint(drivers, filter_input, groups),), reference_rows=close
     )
+
+
+def _number_of_volumes(storage: PodStorage) -> int:
+    return len(storage.volumes)
+
+
+def _count_volumes(count: Callable[[PodStorage], int]) -> Callable[[Pod], int]:
+    """Return the function that counts of the storage of a pod, which most pods do not have."""
+    return lambda pod: 0 if pod.storage is None else count(pod.storage)
 
 
 def _rows_by_csi_node(columns: ClusterColumns, counting: VolumeCounting) -> Ints:
@@ -202,9 +213,9 @@ class NodeLocalConstraint:
         codes = [FITS if each is None else statuses.rejections.code(each) for each in found]
         statuses.codes[fits] = np.array(codes, np.int32)[inverse]
 
-    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
-        """Return None: pods that are added back cannot matter."""
-        return
+    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
+        """Return nothing: pods that are added back cannot matter."""
+        return ()
 
     def _refusal(self, group: int, row: int) -> Rejection | None:
         if group not in self._cache:
@@ -224,6 +235,6 @@ class ClaimInUseConstraint:
             everywhere: Bools = np.ones(len(view), np.bool_)
             statuses.refuse(everywhere, self.plugin.claim_in_use)
 
-    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
-        """Return None: pods that are added back cannot matter."""
-        return
+    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
+        """Return nothing: pods that are added back cannot matter."""
+        return ()
