@@ -59,8 +59,8 @@ class ClusterColumns:
     ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``with_nominated``
     names the nodes with nominated pods, ``departing`` those with departing pods or with nominated
     ones that may be assumed, ``with_grouped`` those with pods of a pod group, ``irregular`` those
-    that the columns cannot represent: amounts beyond 64 bits, pods that share a UID, or pods that
-    could not be decoded.
+    that the columns cannot represent: amounts beyond 64 bits, also of nominated pods, pods that
+    share a UID, or pods that could not be decoded.
     """
 
     def __init__(self, policy: Policy, release: Release) -> None:
@@ -164,6 +164,7 @@ class ClusterColumns:
         _mark(self.departing, name, assumable or self._departing[row])
         _mark(self.with_grouped, name, self._grouped[row])
         plain = self.nodes.regular[row] and not state.unreadable and is_regular(state.requested)
+        plain = plain and all(is_regular(pod.requests) for pod in state.nominated)
         if not plain or name in self.irregular or not self._seem_regular(row):
             _mark(self.irregular, name, not (plain and self._are_regular(row)))
 

@@ -9,7 +9,7 @@ can violate anti-affinity, and can only satisfy affinity, which has to hold with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from policies.preemption.time_limit import in_time
 from policies.preemption.vectorized.framework import (
     Capacity,
     FilterInput,
+    NominatedAmounts,
     VectorizedFilter,
     no_conflicts,
 )
@@ -50,29 +51,20 @@ def vectorize_inter_pod_affinity(
         matches_own_terms=all(term.matches(pod, namespaces) for term in pod.affinity),
         anti_affinity_counts=_anti_affinity_counts(filter_input),
         existing_anti_affinity_counts=existing,
-        nominated=_nominated_matches(filter_input),
+        nominated=NominatedAmounts(filter_input, 3, _matched_by(filter_input)),
     )
-    if found.nominated.attracting.any():
+    if pod.affinity and filter_input.columns.with_nominated:
         return VectorizedFilter((found,), (AffinityWithoutNominated(found),))
     return VectorizedFilter((found,))
 
 
 @dataclass(frozen=True)
-class NominatedMatches:
-    """Rows by what their nominated pods are to the pod.
-
-    They are ``attracting`` if one matches all affinity terms of the pod, ``repelled`` by one of its
-    anti-affinity terms, ``repelling`` by one of their own.
-    """
-
-    attracting: Bools
-    repelled: Bools
-    repelling: Bools
-
-
-@dataclass(frozen=True)
 class InterPodAffinityConstraint:
-    """The pod (anti-)affinity filter of one pod, with its counts as columns."""
+    """The pod (anti-)affinity filter of one pod, with its counts as columns.
+
+    ``nominated`` counts the domains in which nominated pods match all affinity terms, or an
+    anti-affinity term, or have such a term that matches the pod.
+    """
 
     name: str
     filter_input: FilterInput
@@ -80,23 +72,23 @@ class InterPodAffinityConstraint:
     matches_own_terms: bool
     anti_affinity_counts: tuple[DomainCountColumns, ...]
     existing_anti_affinity_counts: tuple[DomainCountColumns, ...]
-    nominated: NominatedMatches
+    nominated: NominatedAmounts
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse the rows on which a term of the pod, or an existing pod's, is violated."""
-        nominated = self.nominated
+        attracting, repelled, repelling = self.nominated.of_rows(view) > 0
         if self.affinity_counts:
-            matches = self.matches_affinity(view, view.of_nodes(nominated.attracting))
+            matches = self.matches_affinity(view, attracting)
             statuses.refuse(~matches, inter_pod_affinity.POD_AFFINITY)
         for counts, of_nominated, rejection in (
-            (self.anti_affinity_counts, nominated.repelled, inter_pod_affinity.POD_ANTI_AFFINITY),
+            (self.anti_affinity_counts, repelled, inter_pod_affinity.POD_ANTI_AFFINITY),
             (
                 self.existing_anti_affinity_counts,
-                nominated.repelling,
+                repelling,
                 inter_pod_affinity.EXISTING_ANTI_AFFINITY,
             ),
         ):
-            statuses.refuse(view.of_nodes(of_nominated), rejection)
+            statuses.refuse(of_nominated, rejection)
             for each in in_time(counts, self.filter_input.has_time_left):
                 statuses.refuse((each.count_of_row(view) > 0) & each.labelled(view), rejection)
 
@@ -150,18 +142,20 @@ class AffinityWithoutNominated:
         return ()
 
 
-def _nominated_matches(filter_input: FilterInput) -> NominatedMatches:
-    pod, columns = filter_input.pod, filter_input.columns
-    found = NominatedMatches(*np.zeros((3, len(columns.names)), np.bool_))
-    beside = in_time(filter_input.nominated_beside.items(), filter_input.has_time_left)
-    for row, others in beside:
-        labels = columns.states[row].node.labels
-        for other in others:
-            of_pods = pod, other, labels, filter_input.snapshot.namespaces
-            found.attracting[row] |= any(inter_pod_affinity.affinity_domains(*of_pods))
-            found.repelled[row] |= any(inter_pod_affinity.anti_affinity_domains(*of_pods))
-            found.repelling[row] |= any(inter_pod_affinity.existing_anti_affinity_domains(*of_pods))
-    return found
+def _matched_by(filter_input: FilterInput) -> Callable[[int, Pod], Sequence[int]]:
+    """Return the function that counts in how many domains another pod on a row matches."""
+    pod, states = filter_input.pod, filter_input.columns.states
+    namespaces = filter_input.snapshot.namespaces
+
+    def count(row: int, other: Pod) -> Sequence[int]:
+        of_pods = pod, other, states[row].node.labels, namespaces
+        return (
+            len(list(inter_pod_affinity.affinity_domains(*of_pods))),
+            len(list(inter_pod_affinity.anti_affinity_domains(*of_pods))),
+            len(list(inter_pod_affinity.existing_anti_affinity_domains(*of_pods))),
+        )
+
+    return count
 
 
 def _by_domain(counts: Iterable[DomainCountColumns]) -> dict[TopologyDomain, int]:

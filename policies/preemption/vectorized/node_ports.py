@@ -14,6 +14,7 @@ from policies.preemption.filtering import Filter, node_ports
 from policies.preemption.vectorized.framework import (
     Capacity,
     FilterInput,
+    NominatedAmounts,
     VectorizedFilter,
     no_conflicts,
 )
@@ -36,7 +37,7 @@ def vectorize_node_ports(_: Filter, filter_input: FilterInput) -> VectorizedFilt
             node_ports.ports_conflict(port, used) for port in ports for used in other.host_ports
         )
 
-    nominated = filter_input.count_nominated(conflicts) > 0
+    nominated = NominatedAmounts(filter_input, 1, lambda _, other: (conflicts(other),))
     constraint = PortsConstraint(filter_input.columns.traits.conflicting(conflicts), nominated)
     with_absent = RowView(filter_input.columns, slice(None))
     shared = np.flatnonzero(sum_by_row(constraint.taken(with_absent)) > 1).tolist()
@@ -47,11 +48,11 @@ def vectorize_node_ports(_: Filter, filter_input: FilterInput) -> VectorizedFilt
 class PortsConstraint:
     """``conflicting`` holds by number of traits whether the ports conflict.
 
-    ``nominated`` holds by row of the columns whether those of a nominated pod do.
+    ``nominated`` counts the nominated pods whose ports do.
     """
 
     conflicting: Bools
-    nominated: Bools
+    nominated: NominatedAmounts
 
     def taken(self, view: RowView) -> Bools:
         """Return for each pod of the view whether it has a conflicting port."""
@@ -63,7 +64,7 @@ class PortsConstraint:
         taken = self.taken(view)
         if view.removed is not None:
             taken &= ~view.removed
-        taken_by_any = any_by_row(taken) | view.of_nodes(self.nominated)
+        taken_by_any = any_by_row(taken) | (self.nominated.of_rows(view)[0] > 0)
         statuses.refuse(taken_by_any, node_ports.REFUSAL)
 
     def capacities(self, view: RowView) -> Iterable[Capacity]:

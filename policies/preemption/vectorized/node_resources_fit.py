@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from policies.devices.extended_resources import delegated_resources
+from policies.kubernetes.snapshot import Pod
 from policies.preemption.columns.encoded_column import Ints
-from policies.preemption.columns.node_columns import is_regular
 from policies.preemption.columns.pod_block import EMPTY_PRIORITY, FIRST_RESOURCE, PRIORITY
 from policies.preemption.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from policies.preemption.filtering.status import Code, Reason, Rejection
-from policies.preemption.vectorized.framework import Capacity, FilterInput, VectorizedFilter
+from policies.preemption.vectorized.framework import (
+    Capacity,
+    FilterInput,
+    NominatedAmounts,
+    VectorizedFilter,
+)
 from policies.preemption.vectorized.row_view import RowView, sum_by_row
 from policies.preemption.vectorized.status import RowStatuses
 
@@ -34,26 +39,19 @@ def vectorize_node_resources_fit(
         RequestedResource(name, columns.ensure_resource(name), amount, name in delegated)
         for name, amount in counted
     )
-    width = len(columns.names)
-    nominated = np.zeros((len(requests), width), np.int64)
-    nominated_pods = np.zeros(width, np.int64)
-    for row, pods in filter_input.nominated_beside.items():
-        amounts = [columns.nodes.amounts(pod.requests) for pod in pods]
-        nominated[:, row] = [sum(each[r.place] for each in amounts) for r in requests]
-        nominated_pods[row] = len(pods)
+
+    places = [each.place for each in requests]
+
+    def nominated(_: int, pod: Pod) -> Sequence[int]:
+        amounts = columns.nodes.amounts(pod.requests)
+        return [*[amounts[place] for place in places], 1]
+
     constraint = ResourcesConstraint(
-        requests, nominated, nominated_pods, filter_input.release.oversized_is_unresolvable
+        requests,
+        NominatedAmounts(filter_input, len(requests) + 1, nominated),
+        filter_input.release.oversized_is_unresolvable,
     )
-    return VectorizedFilter((constraint,), reference_rows=_irregular(filter_input))
-
-
-def _irregular(filter_input: FilterInput) -> frozenset[int]:
-    """Return the rows with nominated pods whose amounts cannot be summed in 64 bits."""
-    return frozenset(
-        row
-        for row, pods in filter_input.nominated_beside.items()
-        if not all(is_regular(pod.requests) for pod in pods)
-    )
+    return VectorizedFilter((constraint,))
 
 
 @dataclass(frozen=True)
@@ -71,20 +69,23 @@ class RequestedResource:
 
 @dataclass(frozen=True)
 class ResourcesConstraint:
-    """The pod's requests, and those of the nominated pods it has to fit beside, by row."""
+    """The pod's requests, and those of the nominated pods that it has to fit beside.
+
+    The last of ``nominated`` is their number.
+    """
 
     requests: tuple[RequestedResource, ...]
-    nominated: Ints
-    nominated_pods: Ints
+    nominated: NominatedAmounts
     oversized_is_unresolvable: bool
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse the rows with too many pods or an insufficient resource."""
         # Bit 0: too many pods. Bit i: the i-th resource is insufficient. Last bit: unresolvable.
-        insufficient = (self._free_pod_slots(view) < 0).astype(np.int64)
+        *nominated, pods = self.nominated.of_rows(view)
+        insufficient = (self._free_pod_slots(view, pods) < 0).astype(np.int64)
         unresolvable = 1 << (len(self.requests) + 1)
         for bit, request in enumerate(self.requests, 1):
-            is_insufficient = self._free_amounts(view, request, self.nominated[bit - 1]) < 0
+            is_insufficient = self._free_amounts(view, request, nominated[bit - 1]) < 0
             if not is_insufficient.any():
                 continue
             insufficient |= is_insufficient.astype(np.int64) << bit
@@ -98,12 +99,13 @@ class ResourcesConstraint:
 
     def capacities(self, view: RowView) -> Iterable[Capacity]:
         """Return the pod slots and the resources that the removed pods might exhaust."""
-        slots = self._free_pod_slots(view)
+        *nominated, pods = self.nominated.of_rows(view)
+        slots = self._free_pod_slots(view, pods)
         if (slots < sum_by_row(view.removed_marks)).any():
             yield Capacity(slots, view.channel(PRIORITY) < EMPTY_PRIORITY)
         for place, request in enumerate(self.requests):
             channel = FIRST_RESOURCE + request.place
-            free = self._free_amounts(view, request, self.nominated[place])
+            free = self._free_amounts(view, request, nominated[place])
             if (free < view.channel_of_removed(channel)).any():
                 yield Capacity(free, view.channel(channel))
 
@@ -112,24 +114,25 @@ class ResourcesConstraint:
 
         Rows that lack none have at most 0. The pods of ``view`` are all on their rows.
         """
-        yield -self._free_pod_slots(view), np.ones_like(view.channel(PRIORITY))
+        *nominated, pods = self.nominated.of_rows(view)
+        yield -self._free_pod_slots(view, pods), np.ones_like(view.channel(PRIORITY))
         for place, request in enumerate(self.requests):
-            missing = -self._free_amounts(view, request, self.nominated[place])
+            missing = -self._free_amounts(view, request, nominated[place])
             yield missing, view.channel(FIRST_RESOURCE + request.place)
 
     def _free_amounts(self, view: RowView, request: RequestedResource, nominated: Ints) -> Ints:
         nodes = view.columns.nodes
         free = view.of_nodes(nodes.allocatable[request.place]) - request.amount
         free -= view.requested(request.place)
-        free -= view.of_nodes(nominated)
+        free -= nominated
         if request.delegated:
             free[view.of_nodes(nodes.allocatable[request.place]) == 0] = _UNLIMITED
         return free
 
-    def _free_pod_slots(self, view: RowView) -> Ints:
+    def _free_pod_slots(self, view: RowView, nominated: Ints) -> Ints:
         slots = view.of_nodes(view.columns.nodes.allowed_pods) - 1
         slots -= view.count()
-        slots -= view.of_nodes(self.nominated_pods)
+        slots -= nominated
         return slots
 
     def _rejection(self, insufficient: int, unresolvable: int) -> Rejection:

@@ -25,7 +25,12 @@ from policies.preemption.filtering import FilterPlugin, PodTopologySpread, pod_t
 from policies.preemption.filtering.taint_toleration import effective_tolerations
 from policies.preemption.filtering.topology_counts import TopologyDomain
 from policies.preemption.time_limit import in_time
-from policies.preemption.vectorized.framework import Capacity, FilterInput, VectorizedFilter
+from policies.preemption.vectorized.framework import (
+    Capacity,
+    FilterInput,
+    NominatedAmounts,
+    VectorizedFilter,
+)
 from policies.preemption.vectorized.row_view import RowView, sum_by_row
 from policies.preemption.vectorized.static_node_filters import may_run_on, tolerated
 from policies.preemption.vectorized.status import RowStatuses
@@ -58,16 +63,17 @@ def vectorize_pod_topology_spread(
 class SpreadConstraintColumns:
     """One constraint, counted, by row of the columns.
 
-    ``slack`` is how many more pods the row's own domain may have, beside the nominated pods of the
-    row. ``included`` holds whether pods that leave or join the row change the count, ``matching``
-    by class which pods do. By domain, ``totals`` holds the counts, and ``counted`` whether the
-    domain counts at all.
+    ``slack`` is how many more pods the row's own domain may have, ``nominated`` how many nominated
+    pods of the row need some of it. ``included`` holds whether pods that leave or join the row
+    change the count, ``matching`` by class which pods do. By domain, ``totals`` holds the counts,
+    and ``counted`` whether the domain counts at all.
     """
 
     topology: TopologyColumn
     totals: Ints
     counted: Bools
     slack: Ints
+    nominated: NominatedAmounts
     included: Bools
     matching: Bools
 
@@ -81,11 +87,11 @@ class SpreadConstraintColumns:
 
     def slack_of(self, view: RowView) -> Ints:
         """Return the slack of each row without the removed pods."""
-        slack = view.of_nodes(self.slack)
-        if view.removed is None:
-            return slack
-        leaving = view.sum_of_removed(view.lookup(CLASS, self.matching))
-        return slack + leaving * view.of_nodes(self.included)
+        leaving = -self.nominated.of_rows(view)[0]
+        if view.removed is not None:
+            leaving += view.sum_of_removed(view.lookup(CLASS, self.matching))
+        slack: Ints = view.of_nodes(self.slack) + leaving * view.of_nodes(self.included)
+        return slack
 
 
 @dataclass(frozen=True)
@@ -106,9 +112,10 @@ class PodTopologySpreadConstraint:
     def capacities(self, view: RowView) -> Iterable[Capacity]:
         """Return the slack of the rows' own domains, where the removed pods might exhaust it."""
         for skew in in_time(self.skews, self.filter_input.has_time_left):
-            binds = view.of_nodes((skew.slack < 0) & skew.included)
-            if binds.any():
-                slack = np.where(binds, skew.slack_of(view), _UNLIMITED)
+            slack, included = skew.slack_of(view), view.of_nodes(skew.included)
+            removed = view.sum_of_removed(view.lookup(CLASS, skew.matching))
+            if (included & (slack < removed)).any():
+                slack = np.where(included, slack, _UNLIMITED)
                 yield Capacity(slack, view.lookup(CLASS, skew.matching))
 
     def filter_plugin(self) -> FilterPlugin:
@@ -136,7 +143,8 @@ def _skew(
         topology=where,
         totals=counts,
         counted=counted,
-        slack=slack - filter_input.count_nominated(selects) * included,
+        slack=slack,
+        nominated=NominatedAmounts(filter_input, 1, lambda _, other: (selects(other),)),
         included=included,
         matching=matching,
     )

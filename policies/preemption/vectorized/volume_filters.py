@@ -26,7 +26,12 @@ from policies.preemption.filtering.framework import LabelValues, NodeFilter
 from policies.preemption.filtering.node_volume_limits import VolumeCounting, VolumeLimitsFilter
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
-from policies.preemption.vectorized.framework import Capacity, FilterInput, VectorizedFilter
+from policies.preemption.vectorized.framework import (
+    Capacity,
+    FilterInput,
+    NominatedAmounts,
+    VectorizedFilter,
+)
 from policies.preemption.vectorized.row_view import RowView, any_by_row, sum_by_row
 from policies.preemption.vectorized.status import FITS, RowStatuses
 
@@ -120,7 +125,7 @@ def vectorize_volume_restrictions(
         return VectorizedFilter()
     affecting = filter_input.columns.traits.storage_counts(plugin.is_affected_by) > 0
     affected = any_by_row(affecting.take(filter_input.all_rows.channel(TRAITS)))
-    affected |= filter_input.count_nominated(_count_volumes(plugin.is_affected_by)) > 0
+    affected |= _count_nominated(plugin.is_affected_by, filter_input) > 0
     rows = np.flatnonzero(affected).tolist()
     return VectorizedFilter((ClaimInUseConstraint(plugin),), reference_rows=frozenset(rows))
 
@@ -142,7 +147,7 @@ def vectorize_node_volume_limits(
     )
     per_class = columns.traits.storage_counts(_number_of_volumes)
     others = sum_by_row(filter_input.all_rows.lookup(TRAITS, per_class))
-    others += filter_input.count_nominated(_count_volumes(_number_of_volumes))
+    others += _count_nominated(_number_of_volumes, filter_input)
     attachments = filter_input.snapshot.storage.attachments
     if attachments:
         others = others + np.array([len(attachments.get(name, ())) for name in columns.names])
@@ -158,9 +163,14 @@ def _number_of_volumes(storage: PodStorage) -> int:
     return len(storage.volumes)
 
 
-def _count_volumes(count: Callable[[PodStorage], int]) -> Callable[[Pod], int]:
-    """Return the function that counts of the storage of a pod, which most pods do not have."""
-    return lambda pod: 0 if pod.storage is None else count(pod.storage)
+def _count_nominated(count: Callable[[PodStorage], int], filter_input: FilterInput) -> Ints:
+    """Return the sums of ``count`` over the nominated pods with volumes, by row."""
+
+    def of_pod(_: int, pod: Pod) -> tuple[int]:
+        return (0 if pod.storage is None else count(pod.storage),)
+
+    sums: Ints = NominatedAmounts(filter_input, 1, of_pod).of_rows(filter_input.all_rows)[0]
+    return sums
 
 
 def _rows_by_csi_node(columns: ClusterColumns, counting: VolumeCounting) -> Ints:
