@@ -7,7 +7,7 @@ DOCUMENTING := $(VENV)/.documenting
 LOCUST := $(VENV)/.locust
 LOCKING := $(VENV)/.locking
 GO := $(VENV)/.go
-COMPILED := policies/kubernetes/_packed_names.c
+COMPILED := policies/kubernetes/_packed_names.c policies/preemption/vectorized/_dry_run.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
@@ -113,7 +113,7 @@ check: $(CLIENTS)  ## check style, types, layers, prose, and that the C code com
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.architecture.prose
-	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
+	for source in $(COMPILED); do $(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $$source || exit 1; done
 
 # With -m, the hooks find docs/ and the packages. Suppresses the theme's notice about its successor, which each build would print.
 docs: $(DOCUMENTING)  ## build the pages of docs/ as a site, into site/

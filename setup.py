@@ -2,13 +2,16 @@
 
 from setuptools import Extension, setup
 
+COMPILED = ("policies/kubernetes/_packed_names", "policies/preemption/vectorized/_dry_run")
+
 setup(
     ext_modules=[
         Extension(
-            "policies.kubernetes._packed_names",
-            ["policies/kubernetes/_packed_names.c"],
-            extra_compile_args=["-O3"],  # its loops over bytes take many at once
+            path.replace("/", "."),
+            [f"{path}.c"],
+            extra_compile_args=["-O3"],  # loops over bytes take many at once
             optional=True,
         )
+        for path in COMPILED
     ]
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import DisruptionBudget, Pod
@@ -30,7 +29,7 @@ class DisruptionBudgetColumns:
         self.allowed: Ints = np.zeros(0, np.int64)
         self.desired_healthy: Ints = np.zeros(0, np.int64)
         self.disrupted: dict[int, frozenset[str]] = {}
-        self.covering: NDArray[np.int32] = np.full((1, 16), -1, np.int32)
+        self.covering: Ints = np.full((1, 16), -1, np.int64)
 
     def follow(self, budgets: Sequence[DisruptionBudget]) -> None:
         """Take over the current budgets, in their order."""
@@ -70,14 +69,14 @@ class DisruptionBudgetColumns:
                 if covers(budget, sample, self._release):
                     covering.setdefault(number, []).append(place)
         most = max(map(len, covering.values()), default=1)
-        self.covering = np.full((most, max(16, len(self._classes))), -1, np.int32)
+        self.covering = np.full((most, max(16, len(self._classes))), -1, np.int64)
         for number, places in covering.items():
             self._write(number, places)
 
     def _write(self, number: int, places: Sequence[int]) -> None:
         ranks, numbers = self.covering.shape
         if len(places) > ranks or number >= numbers:
-            wider = np.full((max(ranks, len(places)), max(numbers, 2 * number)), -1, np.int32)
+            wider = np.full((max(ranks, len(places)), max(numbers, 2 * number)), -1, np.int64)
             wider[:ranks, :numbers] = self.covering
             self.covering = wider
         self.covering[:, number] = -1

@@ -16,8 +16,8 @@ from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.costs.candidate_criteria import BoundCriterion
 from policies.preemption.decision import Candidate
 from policies.preemption.vectorized.dry_run import DryRunRows
-from policies.preemption.vectorized.framework import Constraint
-from policies.preemption.vectorized.node_resources_fit import ResourcesConstraint
+from policies.preemption.vectorized.filtering.framework import Constraint
+from policies.preemption.vectorized.filtering.node_resources_fit import ResourcesConstraint
 from policies.preemption.vectorized.victim_keys import criterion_keys, prices
 from policies.preemption.victims.cheapest_victims import KnownVictims
 

@@ -22,6 +22,13 @@ from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import CLASS, FLAGS
 from policies.preemption.vectorized.row_view import RowView
 
+try:
+    from policies.preemption.vectorized import _dry_run
+except ImportError:
+    COMPILED = False
+else:
+    COMPILED = True
+
 MAX_COUNTERS = 2**21
 """The maximum number of counters at once: 8 MiB of them."""
 
@@ -38,13 +45,26 @@ class CoveredPods:
     budgets: Ints
 
 
-def pdb_violations(
-    view: RowView, potential: Bools, allowed: Ints, release: Release, counters: int = MAX_COUNTERS
-) -> Bools:
+def pdb_violations(view: RowView, potential: Bools, allowed: Ints, release: Release) -> Bools:
     """Return which of the ``potential`` victims are PDB violations; both are (depth, rows).
 
     ``allowed`` is what each budget allows.
     """
+    violations = np.zeros(potential.shape, np.bool_)
+    budgets = view.columns.budgets
+    if COMPILED and not budgets.disrupted and len(allowed):
+        classes, until_first = view.channel(CLASS), _ends_at_violation(release)
+        _dry_run.count_violations(
+            potential, classes, budgets.covering, allowed, violations, until_first
+        )
+        return violations
+    return count_violations(view, potential, allowed, release)
+
+
+def count_violations(
+    view: RowView, potential: Bools, allowed: Ints, release: Release, counters: int = MAX_COUNTERS
+) -> Bools:
+    """Do the same as :func:`pdb_violations` with NumPy, at most so many counters at a time."""
     violations = np.zeros(potential.shape, np.bool_)
     covered = _covered_pods(view, potential, view.columns.budgets)
     rows_at_once = max(counters // max(len(allowed), 1), 1)
@@ -55,11 +75,15 @@ def pdb_violations(
     return violations
 
 
+def _ends_at_violation(release: Release) -> bool:
+    return release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION
+
+
 def _count_group(
     covered: CoveredPods, violations: Bools, group: slice, allowed: Ints, release: Release
 ) -> None:
     """Count the pods on the rows ``group`` and mark PDB violations in ``violations``."""
-    ends_at_violation = release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION
+    ends_at_violation = _ends_at_violation(release)
     inside = (covered.rows >= group.start) & (covered.rows < group.stop)
     depths, rows, budgets = covered.depths, covered.rows, covered.budgets
     if not inside.all():

@@ -19,11 +19,11 @@ from policies.preemption.columns.policy_columns import PROTECTED_UNTIL
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.guards.allowance import VICTIMS, BoundAllowance
 from policies.preemption.vectorized.disruption_budgets import pdb_violations
-from policies.preemption.vectorized.framework import Capacity, Constraint, FilterInput
-from policies.preemption.vectorized.row_view import Rows, RowView, any_by_row, masked, sum_by_row
+from policies.preemption.vectorized.filtering.framework import Constraint, FilterInput
+from policies.preemption.vectorized.reprieve import reprieve
+from policies.preemption.vectorized.row_view import RowView, any_by_row, sum_by_row
 from policies.preemption.vectorized.status import Rejections, RowStatuses
 
-_MANY = 8
 _NO_VICTIMS = unresolvable(Code.NO_VICTIMS)
 
 
@@ -141,24 +141,5 @@ def _reprieve_all(
     ]
     victims = potential.copy()
     for group in (violations, potential & ~violations):
-        for depth in np.flatnonzero(group.any(axis=1)).tolist():
-            rows = _few_rows(group[depth])
-            victims[depth, rows] ^= _reprieve_depth(capacities, depth, group[depth, rows], rows)
+        reprieve(group, victims, capacities)
     return violations, victims
-
-
-def _few_rows(pods: Bools) -> Rows:
-    """Return the rows where ``pods`` marks one; all rows if that is most often not much more."""
-    if np.count_nonzero(pods) * _MANY < len(pods):
-        return np.flatnonzero(pods)
-    return slice(None)
-
-
-def _reprieve_depth(capacities: Sequence[Capacity], depth: int, pods: Bools, rows: Rows) -> Bools:
-    """Add back the pods of one depth where the preemptor still fits; return which were added."""
-    reprieved = pods.copy()
-    for each in capacities:
-        reprieved &= each.left[rows] >= each.taken[depth, rows]
-    for each in capacities:
-        each.left[rows] -= masked(each.taken[depth, rows], reprieved)
-    return reprieved

@@ -34,7 +34,7 @@ from policies.preemption.reference_engine import nominated_status
 from policies.preemption.time_limit import HasTimeLeft, no_deadline
 from policies.preemption.vectorized.departing_pods import departing_marks, possible_victim_marks
 from policies.preemption.vectorized.evaluation import DryRunResult, PodEvaluation, build_evaluation
-from policies.preemption.vectorized.framework import FilterInput
+from policies.preemption.vectorized.filtering.framework import FilterInput
 from policies.preemption.vectorized.row_view import Rows
 from policies.preemption.vectorized.simulation import ColumnSimulations, most_free_row
 from policies.preemption.vectorized.status import (

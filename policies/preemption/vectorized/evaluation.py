@@ -49,7 +49,11 @@ from policies.preemption.guards.allowance import BoundAllowance
 from policies.preemption.guards.candidate_limit import within
 from policies.preemption.policy import NO_CONSEQUENCES, SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, in_time
-from policies.preemption.vectorized import (
+from policies.preemption.vectorized.candidate_selection import RankedCandidates, within_limits
+from policies.preemption.vectorized.cheapest_victims import rows_to_search
+from policies.preemption.vectorized.disruption_budgets import strictly_allowed
+from policies.preemption.vectorized.dry_run import AllowedVictims, PolicyInput, dry_run
+from policies.preemption.vectorized.filtering import (
     inter_pod_affinity,
     node_ports,
     node_resources_fit,
@@ -57,11 +61,7 @@ from policies.preemption.vectorized import (
     static_node_filters,
     volume_filters,
 )
-from policies.preemption.vectorized.candidate_selection import RankedCandidates, within_limits
-from policies.preemption.vectorized.cheapest_victims import rows_to_search
-from policies.preemption.vectorized.disruption_budgets import strictly_allowed
-from policies.preemption.vectorized.dry_run import AllowedVictims, PolicyInput, dry_run
-from policies.preemption.vectorized.framework import (
+from policies.preemption.vectorized.filtering.framework import (
     Constraint,
     CountedConstraint,
     FilterInput,

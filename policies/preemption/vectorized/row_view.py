@@ -72,7 +72,7 @@ class RowView:
         """Return the view of some of its rows; the view itself if they are all of them."""
         if len(places) == len(self):
             return self
-        removed = None if self.removed is None else self.removed[:, places]
+        removed = None if self.removed is None else self.removed.take(places, axis=1)
         sums = {channel: each[places] for channel, each in self._removed.items()}
         return RowView(self.columns, self.numbers[places], removed, self.absent, _removed=sums)
 
@@ -80,7 +80,7 @@ class RowView:
         """Return the values of one channel, (depth, rows); absent pods are as empty cells."""
         known = self._channels.get(channel)
         if known is None:
-            known = self.columns.pod_block.used()[channel][:, self.rows]
+            known = self._pick(self.columns.pod_block.used()[channel])
             if self.absent is not None:
                 empty = EMPTY_PRIORITY if channel == PRIORITY else 0
                 known = np.where(self.absent[:, self.rows], empty, known)
@@ -95,10 +95,16 @@ class RowView:
             known = self._found[channel, id(values)] = values, values.take(self.channel(channel))
         return known[1]
 
+    def _pick(self, of_all: Ints) -> Ints:
+        """Return what all rows have, (depth, width), for the rows of the view.
+
+        The result is in order in memory, row by row of each depth.
+        """
+        return of_all if isinstance(self.rows, slice) else of_all.take(self.rows, axis=1)
+
     def policy_channel(self, channel: int) -> Ints:
         """Return the values of one channel of the policy's columns, (depth, rows)."""
-        found: Ints = self.columns.policy.block.used()[channel][:, self.rows]
-        return found
+        return self._pick(self.columns.policy.block.used()[channel])
 
     def costs(self, cost: PodCost, now_ns: int, level: Ints | slice = _EVERY) -> Ints:
         """Return the cost of each pod at a time, (depth, rows), of the rows at ``level``."""

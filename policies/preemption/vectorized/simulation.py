@@ -30,7 +30,7 @@ from policies.preemption.engine import Engine
 from policies.preemption.filtering import NodeResourcesFit, reads_workloads, run_pre_filters
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.time_limit import DeadlineExceededError, HasTimeLeft, no_deadline
-from policies.preemption.vectorized.framework import FilterInput
+from policies.preemption.vectorized.filtering.framework import FilterInput
 
 _MOST_ROWS: Final = 8
 """How many rows are evaluated one by one before all are evaluated together."""

@@ -11,7 +11,7 @@ from policies.kubernetes.snapshot import Pod
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.pod_block import TRAITS
 from policies.preemption.filtering import Filter, node_ports
-from policies.preemption.vectorized.framework import (
+from policies.preemption.vectorized.filtering.framework import (
     Capacity,
     FilterInput,
     NominatedAmounts,

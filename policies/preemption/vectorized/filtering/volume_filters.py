@@ -26,7 +26,7 @@ from policies.preemption.filtering.framework import LabelValues, NodeFilter
 from policies.preemption.filtering.node_volume_limits import VolumeCounting, VolumeLimitsFilter
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
-from policies.preemption.vectorized.framework import (
+from policies.preemption.vectorized.filtering.framework import (
     Capacity,
     FilterInput,
     NominatedAmounts,

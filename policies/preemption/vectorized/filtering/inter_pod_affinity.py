@@ -20,20 +20,20 @@ from policies.preemption.columns.pod_block import CLASS, TRAITS
 from policies.preemption.filtering import FilterPlugin, InterPodAffinity, inter_pod_affinity
 from policies.preemption.filtering.topology_counts import TopologyDomain
 from policies.preemption.time_limit import in_time
-from policies.preemption.vectorized.framework import (
+from policies.preemption.vectorized.filtering.framework import (
     Capacity,
     FilterInput,
     NominatedAmounts,
     VectorizedFilter,
     no_conflicts,
 )
-from policies.preemption.vectorized.row_view import RowView
-from policies.preemption.vectorized.status import RowStatuses
-from policies.preemption.vectorized.topology_counts import (
+from policies.preemption.vectorized.filtering.topology_counts import (
     DomainCountColumns,
     count_by_domain,
     topology_column,
 )
+from policies.preemption.vectorized.row_view import RowView
+from policies.preemption.vectorized.status import RowStatuses
 
 
 def vectorize_inter_pod_affinity(

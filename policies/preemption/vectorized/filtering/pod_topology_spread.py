@@ -25,16 +25,16 @@ from policies.preemption.filtering import FilterPlugin, PodTopologySpread, pod_t
 from policies.preemption.filtering.taint_toleration import effective_tolerations
 from policies.preemption.filtering.topology_counts import TopologyDomain
 from policies.preemption.time_limit import in_time
-from policies.preemption.vectorized.framework import (
+from policies.preemption.vectorized.filtering.framework import (
     Capacity,
     FilterInput,
     NominatedAmounts,
     VectorizedFilter,
 )
+from policies.preemption.vectorized.filtering.static_node_filters import may_run_on, tolerated
+from policies.preemption.vectorized.filtering.topology_counts import TopologyColumn, topology_column
 from policies.preemption.vectorized.row_view import RowView, sum_by_row
-from policies.preemption.vectorized.static_node_filters import may_run_on, tolerated
 from policies.preemption.vectorized.status import RowStatuses
-from policies.preemption.vectorized.topology_counts import TopologyColumn, topology_column
 
 _NEVER = -(2**62)
 _UNLIMITED = 2**60

@@ -33,7 +33,7 @@ from policies.preemption.filtering import (
     node_unschedulable,
     taint_toleration,
 )
-from policies.preemption.vectorized.framework import (
+from policies.preemption.vectorized.filtering.framework import (
     Capacity,
     Constraint,
     FilterInput,

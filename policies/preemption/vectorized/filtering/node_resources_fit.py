@@ -13,7 +13,7 @@ from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.columns.pod_block import EMPTY_PRIORITY, FIRST_RESOURCE, PRIORITY
 from policies.preemption.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
 from policies.preemption.filtering.status import Code, Reason, Rejection
-from policies.preemption.vectorized.framework import (
+from policies.preemption.vectorized.filtering.framework import (
     Capacity,
     FilterInput,
     NominatedAmounts,

@@ -1,0 +1,1 @@
+"""The filters of :mod:`policies.preemption.filtering` on columns, file by file."""
