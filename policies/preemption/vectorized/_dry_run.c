@@ -7,6 +7,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <string.h>
+
+#define ROWS 64 /* counted together: their numbers of one depth are a few cache lines */
+#define COUNTS 16384 /* at most for these rows, so that they stay in the cache */
 
 typedef struct {
     Py_buffer buffer;
@@ -95,33 +99,37 @@ amount(const Capacity *capacity, Py_ssize_t depth, Py_ssize_t row)
     return ((const int64_t *)amounts)[row];
 }
 
-static int
-fits(const Capacity *capacities, Py_ssize_t count, Py_ssize_t depth, Py_ssize_t row)
+/* Reprieve one pod if all capacities suffice. Which do is hard to predict, so nothing branches. */
+static void
+reprieve_one(const Capacity *capacities, Py_ssize_t count, Py_ssize_t depth, Py_ssize_t row,
+             char *evicted)
 {
+    int suffice = 1;
     for (Py_ssize_t place = 0; place < count; place++) {
         const int64_t *left = capacities[place].left.buf;
-        if (left[row] < amount(capacities + place, depth, row)) {
-            return 0;
-        }
+        suffice &= left[row] >= amount(capacities + place, depth, row);
     }
-    return 1;
+    for (Py_ssize_t place = 0; place < count; place++) {
+        int64_t *left = capacities[place].left.buf;
+        left[row] -= amount(capacities + place, depth, row) & -(int64_t)suffice;
+    }
+    evicted[row] = (char)(evicted[row] & !suffice);
 }
 
+/* `places` has room for as many numbers as there are rows. */
 static void
-reprieve_all(const Grid *pods, const Grid *victims, const Capacity *capacities, Py_ssize_t count)
+reprieve_all(const Grid *pods, const Grid *victims, const Capacity *capacities, Py_ssize_t count,
+             Py_ssize_t *places)
 {
     for (Py_ssize_t depth = 0; depth < pods->depth; depth++) {
         const char *marked = at_depth(pods, depth);
-        char *evicted = at_depth(victims, depth);
+        Py_ssize_t found = 0;
         for (Py_ssize_t row = 0; row < pods->rows; row++) {
-            if (!marked[row] || !fits(capacities, count, depth, row)) {
-                continue;
-            }
-            for (Py_ssize_t place = 0; place < count; place++) {
-                int64_t *left = capacities[place].left.buf;
-                left[row] -= amount(capacities + place, depth, row);
-            }
-            evicted[row] = 0;
+            places[found] = row;
+            found += marked[row] != 0;
+        }
+        for (Py_ssize_t place = 0; place < found; place++) {
+            reprieve_one(capacities, count, depth, places[place], at_depth(victims, depth));
         }
     }
 }
@@ -135,18 +143,21 @@ reprieve_from(const Grid *pods, const Grid *victims, PyObject *pairs)
         return NULL;
     }
     Capacity *capacities = PyMem_Calloc((size_t)PyTuple_GET_SIZE(pairs) + 1, sizeof(Capacity));
-    if (capacities == NULL) {
-        return PyErr_NoMemory();
+    Py_ssize_t *places = PyMem_Calloc((size_t)pods->rows + 1, sizeof(Py_ssize_t)), count = 0;
+    if (capacities == NULL || places == NULL) {
+        PyErr_NoMemory();
+    } else {
+        count = take_capacities(capacities, pairs, pods);
     }
-    Py_ssize_t count = take_capacities(capacities, pairs, pods);
     if (!PyErr_Occurred()) {
-        reprieve_all(pods, victims, capacities, count);
+        reprieve_all(pods, victims, capacities, count, places);
         result = Py_NewRef(Py_None);
     }
     for (Py_ssize_t place = 0; place < count; place++) {
         PyBuffer_Release(&capacities[place].left);
         PyBuffer_Release(&capacities[place].taken.buffer);
     }
+    PyMem_Free(places);
     PyMem_Free(capacities);
     return result;
 }
@@ -171,53 +182,62 @@ reprieve(PyObject *Py_UNUSED(module), PyObject *arguments)
 typedef struct {
     Grid pods, classes, covering, violations;
     Py_buffer allowed;
-    int64_t *counts; /* by budget, 0 between two rows */
+    int64_t *counts; /* by budget, for each of the rows that are counted together */
     int64_t budgets;
-    int until_first;
+    Py_ssize_t together;
+    Py_ssize_t most; /* violations of a pod, after which it is not counted */
 } Counting;
 
-/* Count one pod against its budgets, or take it back; return -1 for a number out of range. */
+/* Count one pod against its budgets; return -1 for a number out of range. */
 static int
-count_pod(const Counting *all, Py_ssize_t depth, Py_ssize_t row, int64_t by)
+count_pod(const Counting *all, Py_ssize_t depth, Py_ssize_t row, int64_t *counts)
 {
     const int64_t number = ((const int64_t *)at_depth(&all->classes, depth))[row];
     const int64_t *allowed = all->allowed.buf;
-    char *violating = at_depth(&all->violations, depth) + row;
-    int violates = 0;
     if (number < 0 || number >= all->covering.rows) {
         return -1;
     }
+    Py_ssize_t violations = 0;
     for (Py_ssize_t rank = 0; rank < all->covering.depth; rank++) {
         const int64_t budget = ((const int64_t *)at_depth(&all->covering, rank))[number];
         if (budget >= all->budgets) {
             return -1;
         }
-        if (budget < 0 || (violates && all->until_first)) {
-            continue;
-        }
-        if (by < 0) {
-            all->counts[budget] = 0;
-        } else {
-            all->counts[budget]++;
-            violates |= all->counts[budget] > allowed[budget];
+        if (budget >= 0 && violations < all->most) {
+            violations += ++counts[budget] > allowed[budget];
         }
     }
-    if (by > 0 && violates) {
-        *violating = 1;
+    if (violations > 0) {
+        at_depth(&all->violations, depth)[row] = 1;
+    }
+    return 0;
+}
+
+/* Count the pods of some rows, depth by depth, as they lie in memory. */
+static int
+count_rows(const Counting *all, Py_ssize_t first, Py_ssize_t stop)
+{
+    for (Py_ssize_t depth = 0; depth < all->pods.depth; depth++) {
+        const char *marked = at_depth(&all->pods, depth);
+        for (Py_ssize_t row = first; row < stop; row++) {
+            int64_t *counts = all->counts + (row - first) * all->budgets;
+            if (marked[row] && count_pod(all, depth, row, counts) < 0) {
+                return -1;
+            }
+        }
     }
     return 0;
 }
 
 static int
-count_rows(const Counting *all)
+count_groups(const Counting *all)
 {
-    for (Py_ssize_t row = 0; row < all->pods.rows; row++) {
-        for (int64_t by = 1; by >= -1; by -= 2) {
-            for (Py_ssize_t depth = 0; depth < all->pods.depth; depth++) {
-                if (at_depth(&all->pods, depth)[row] && count_pod(all, depth, row, by) < 0) {
-                    return -1;
-                }
-            }
+    const size_t bytes = (size_t)(all->together * all->budgets) * sizeof(int64_t);
+    for (Py_ssize_t first = 0; first < all->pods.rows; first += all->together) {
+        const Py_ssize_t stop = first + all->together;
+        memset(all->counts, 0, bytes);
+        if (count_rows(all, first, stop < all->pods.rows ? stop : all->pods.rows) < 0) {
+            return -1;
         }
     }
     return 0;
@@ -234,11 +254,12 @@ count_all(Counting *all)
         return NULL;
     }
     all->budgets = all->allowed.len / (Py_ssize_t)sizeof(int64_t);
-    all->counts = PyMem_Calloc((size_t)all->budgets + 1, sizeof(int64_t));
+    all->together = all->budgets < COUNTS / ROWS ? ROWS : 1 + COUNTS / (all->budgets + 1);
+    all->counts = PyMem_Calloc((size_t)(all->together * all->budgets) + 1, sizeof(int64_t));
     if (all->counts == NULL) {
         return PyErr_NoMemory();
     }
-    const int counted = count_rows(all);
+    const int counted = count_groups(all);
     PyMem_Free(all->counts);
     if (counted < 0) {
         PyErr_SetString(PyExc_ValueError, "a class or a budget does not exist");
@@ -252,8 +273,8 @@ count_violations(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
     PyObject *pods, *classes, *covering, *allowed, *violations, *result = NULL;
     Counting all;
-    if (!PyArg_ParseTuple(arguments, "OOOOOp:count_violations", &pods, &classes, &covering,
-                          &allowed, &violations, &all.until_first)) {
+    if (!PyArg_ParseTuple(arguments, "OOOOOn:count_violations", &pods, &classes, &covering,
+                          &allowed, &violations, &all.most)) {
         return NULL;
     }
     const Py_ssize_t number = (Py_ssize_t)sizeof(int64_t);

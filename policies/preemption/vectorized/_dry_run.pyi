@@ -12,13 +12,13 @@ def reprieve(
 ) -> None: ...
 
 # Mark in `violations` the pods that are more than what the budgets of their class allow on a row.
-# With `until_first`, a pod is not counted by the budgets after the first that it violates.
+# A pod is not counted by further budgets after it violates `most`.
 def count_violations(
     pods: Bools,
     classes: Ints,
     covering: Ints,
     allowed: Ints,
     violations: Bools,
-    until_first: bool,
+    most: int,
     /,
 ) -> None: ...

@@ -53,9 +53,9 @@ def pdb_violations(view: RowView, potential: Bools, allowed: Ints, release: Rele
     violations = np.zeros(potential.shape, np.bool_)
     budgets = view.columns.budgets
     if COMPILED and not budgets.disrupted and len(allowed):
-        classes, until_first = view.channel(CLASS), _ends_at_violation(release)
+        most = 1 if _ends_at_violation(release) else len(budgets.covering)
         _dry_run.count_violations(
-            potential, classes, budgets.covering, allowed, violations, until_first
+            potential, view.channel(CLASS), budgets.covering, allowed, violations, most
         )
         return violations
     return count_violations(view, potential, allowed, release)

@@ -13,7 +13,7 @@ from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.disruption_budgets import BudgetCoverage, split_by_pdb_violation
 from policies.preemption.policy import KUBE_SCHEDULER
-from policies.preemption.vectorized.disruption_budgets import pdb_violations
+from policies.preemption.vectorized.disruption_budgets import count_violations, pdb_violations
 from policies.preemption.vectorized.row_view import RowView
 from tests.builders import budget, node, pod, snapshot
 
@@ -55,7 +55,10 @@ def crowds(draw: st.DrawFn) -> Snapshot:
 
 
 def violations_on(view: RowView, potential: Bools, release: Release, *counters: int) -> Bools:
-    return pdb_violations(view, potential, view.columns.budgets.allowed, release, *counters)
+    allowed = view.columns.budgets.allowed
+    found = count_violations(view, potential, allowed, release, *counters)
+    assert (pdb_violations(view, potential, allowed, release) == found).all()
+    return found
 
 
 def whole(now: Snapshot, release: Release) -> RowView:
