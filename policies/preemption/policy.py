@@ -218,6 +218,15 @@ class Policy:
         guards = (*self.victim_guards, *self.attempt_guards, *self.allowance_guards)
         return bool(guards or self.costs)
 
+    @property
+    def decides_by_node(self) -> bool:
+        """Whether a node, its pods and their budgets decide what is found on it, and its keys."""
+        others = (*self.victim_guards, *self.candidate_limits, *self.allowance_guards, *self.costs)
+        return not (others or self.strict_budgets or self.cheapest_by) and all(
+            isinstance(each, ConsequenceCriterion) or CANDIDATE_CRITERIA.get(each.name) is each
+            for each in self.candidates
+        )
+
     def protected_until_ns(self, pod: Pod) -> int:
         """Return the time until which guards protect a pod; see :class:`VictimGuard`."""
         return max((guard.until_ns(pod) for guard in self.victim_guards), default=UNPROTECTED)

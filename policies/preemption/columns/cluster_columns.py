@@ -64,7 +64,7 @@ class ClusterColumns:
     """
 
     def __init__(self, policy: Policy, release: Release) -> None:
-        self._order = policy.victims
+        self.order = policy.victims
         self.policy = PolicyColumns(policy)
         self._unbounded: dict[int, Pod] = {}
         self._departing: list[int] = []
@@ -72,6 +72,7 @@ class ClusterColumns:
         self._uids: list[set[str]] = []
         self._most_resources = _FEW_RESOURCES
         self.snapshot = Snapshot()
+        self.version = 0
         self.row_names = NodeRowIndex()
         self.names, self.index = self.row_names.names, self.row_names.index
         self.states: list[NodeState] = []
@@ -95,6 +96,7 @@ class ClusterColumns:
         ``changed`` names the nodes that differ from the snapshot of the columns; without it all
         nodes are compared, by identity, unless both snapshots share them.
         """
+        self.version += 1
         if len(self.nodes.resources) > self._most_resources:
             self._forget_resources()
         for name in self._differing(snapshot) if changed is None else changed:
@@ -106,6 +108,24 @@ class ClusterColumns:
         for budgets in self._budget_columns():
             budgets.follow(snapshot.budgets)
         self.snapshot = snapshot
+
+    def versions(self) -> Ints:
+        """Return by row the version of the columns that changed the node, its pods or budgets last.
+
+        ``version`` is that of the columns now.
+        """
+        versions = self.nodes.versions[: len(self.names)]
+        classes = self.budgets.changed_classes()
+        if classes is not None:
+            versions[classes.take(self.pod_block.used()[CLASS]).any(axis=0)] = self.version
+        return versions
+
+    def pods_of(self, name: str, state: NodeState) -> Sequence[Pod]:
+        """Return the pods of a node in the policy's order, whatever the columns follow now."""
+        row = self.index.get(name)
+        if row is not None and self.states[row] is state:
+            return self.pods[row]
+        return self.order.sort(state.pods)
 
     def ensure_resource(self, name: str) -> int:
         """Return the index of a resource among the columns; add it if it is new."""
@@ -159,6 +179,7 @@ class ClusterColumns:
                 self.nodes.set(row, state.node)
         self._replace_pods(row, before, state.pods)
         self.nodes.set_requested(row, state.requested)
+        self.nodes.versions[row] = self.version
         _mark(self.with_nominated, name, state.nominated)
         assumable = any(pod.may_be_assumed for pod in state.nominated)
         _mark(self.departing, name, assumable or self._departing[row])
@@ -199,6 +220,7 @@ class ClusterColumns:
         _replace_by_last(self._grouped, row)
         _replace_by_last(self._uids, row)
         self.nodes.drop(row)
+        self.nodes.versions[row] = self.version
         self.pod_block.drop_node(row)
         self.policy.drop_node(row)
         for marks in (self.with_nominated, self.departing, self.with_grouped, self.irregular):
@@ -222,7 +244,7 @@ class ClusterColumns:
             for pod in added:
                 self._place_pod(row, pod)
         elif added:
-            ordered = self._order.sort(added)
+            ordered = self.order.sort(added)
             self.pods[row] = tuple(ordered)
             self.policy.fill(row, ordered)
             self.pod_block.fill(
@@ -231,7 +253,7 @@ class ClusterColumns:
 
     def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
         """Return whether a pod may replace another in place, as one that has changed little may."""
-        key, pods = self._order.key, self.pods[row]
+        key, pods = self.order.key, self.pods[row]
         mine = key(pod)
         if mine == key(pods[place]):
             return True
@@ -264,7 +286,7 @@ class ClusterColumns:
         self.pods[row] = tuple(changed)
 
     def _place_pod(self, row: int, pod: Pod) -> None:
-        key, pods = self._order.key, self.pods[row]
+        key, pods = self.order.key, self.pods[row]
         place = bisect_left(pods, key(pod), key=key)
         self.pod_block.insert(row, place, self._add_pod_row(row, pod, self._acquire(pod)))
         self.policy.insert(row, place, pod)

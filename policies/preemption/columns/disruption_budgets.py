@@ -12,7 +12,7 @@ import numpy as np
 
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import DisruptionBudget, Pod
-from policies.preemption.columns.encoded_column import Ints
+from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.label_classes import LabelClasses, SelectorIndex
 from policies.preemption.columns.node_columns import clamp_amount
 from policies.preemption.disruption_budgets import covers
@@ -30,6 +30,8 @@ class DisruptionBudgetColumns:
         self.desired_healthy: Ints = np.zeros(0, np.int64)
         self.disrupted: dict[int, frozenset[str]] = {}
         self.covering: Ints = np.full((1, 16), -1, np.int64)
+        self._changed: set[int] = set()
+        self._has_new_scopes = False
 
     def follow(self, budgets: Sequence[DisruptionBudget]) -> None:
         """Take over the current budgets, in their order."""
@@ -45,6 +47,24 @@ class DisruptionBudgetColumns:
         }
         if [_scope(each) for each in before] != [_scope(each) for each in budgets]:
             self._recompute_coverage()
+            self._has_new_scopes = True
+        else:
+            pairs = enumerate(zip(before, budgets, strict=True))
+            self._changed |= {place for place, (old, new) in pairs if _limit(old) != _limit(new)}
+
+    def changed_classes(self) -> Bools | None:
+        """Return by class number whether its budgets have changed since the last call.
+
+        Return None if no budget has.
+        """
+        if not self._has_new_scopes and not self._changed:
+            return None
+        changed = np.ones(len(self._classes), np.bool_)
+        if not self._has_new_scopes:
+            found = np.isin(self.covering[:, : len(changed)], list(self._changed))
+            changed = np.logical_or.reduce(found, axis=0)
+        self._changed, self._has_new_scopes = set(), False
+        return changed
 
     def add_class(self, number: int, sample: Pod) -> None:
         """Find the budgets of a new class."""
@@ -81,6 +101,10 @@ class DisruptionBudgetColumns:
             self.covering = wider
         self.covering[:, number] = -1
         self.covering[: len(places), number] = places
+
+
+def _limit(budget: DisruptionBudget) -> tuple[int, frozenset[str]]:
+    return budget.allowed, budget.disrupted
 
 
 def _scope(budget: DisruptionBudget) -> tuple[str, object]:

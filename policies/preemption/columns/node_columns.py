@@ -30,7 +30,8 @@ _MOST_KEYS = 256
 class NodeColumns:
     """Rows by node; ``allocatable`` and ``requested`` are (resources, width) int64.
 
-    ``regular`` holds for each node whether none of its amounts had to be clamped.
+    ``regular`` holds for each node whether none of its amounts had to be clamped, ``versions`` the
+    version of the columns that changed it last.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,7 @@ class NodeColumns:
         self.declared_features: DictionaryColumn[frozenset[str]] = DictionaryColumn(())
         self.unschedulable: Bools = np.zeros(16, np.bool_)
         self.allowed_pods = np.zeros(16, np.int64)
+        self.versions = np.zeros(16, np.int64)
         self.allocatable: Block = np.zeros((len(STANDARD), 16), np.int64)
         self.requested: Block = np.zeros((len(STANDARD), 16), np.int64)
 
@@ -107,7 +109,7 @@ class NodeColumns:
         self.declared_features.drop(row)
         for column in self._labels.values():
             column.drop(row)
-        for values in (self.unschedulable, self.allowed_pods):
+        for values in (self.unschedulable, self.allowed_pods, self.versions):
             values[row] = values[last]
         for amounts in (self.allocatable, self.requested):
             amounts[:, row] = amounts[:, last]
@@ -133,6 +135,7 @@ class NodeColumns:
     def _widen(self) -> None:
         self.unschedulable = np.concatenate([self.unschedulable, self.unschedulable])
         self.allowed_pods = np.concatenate([self.allowed_pods, self.allowed_pods])
+        self.versions = np.concatenate([self.versions, self.versions])
         self.allocatable = np.concatenate([self.allocatable, self.allocatable], axis=1)
         self.requested = np.concatenate([self.requested, self.requested], axis=1)
 
@@ -180,22 +183,29 @@ class NodeRowIndex:
         self.index: Final[dict[str, int]] = {}
         self._table: PackedNameRows | None = None
         self._ranks: Ints | None = None
+        self._listed: tuple[str, ...] | None = None
         self._has_changed = True
 
     def append(self, name: str) -> int:
         """Add a row at the end and return its number."""
-        self._has_changed, self._ranks = True, None
+        self._has_changed, self._ranks, self._listed = True, None, None
         row = self.index[name] = len(self.names)
         self.names.append(name)
         return row
 
     def drop(self, name: str) -> None:
         """Remove a row; the last one moves to its index."""
-        self._has_changed, self._ranks = True, None
+        self._has_changed, self._ranks, self._listed = True, None, None
         row, last = self.index.pop(name), self.names.pop()
         if row < len(self.names):
             self.names[row] = last
             self.index[last] = row
+
+    def listed(self) -> tuple[str, ...]:
+        """Return the names, which do not change with the rows."""
+        if self._listed is None:
+            self._listed = tuple(self.names)
+        return self._listed
 
     def ranks(self) -> Ints:
         """Return the place of each row's name in the order of all names."""

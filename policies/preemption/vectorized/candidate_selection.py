@@ -10,33 +10,40 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from policies.kubernetes.criteria import Criterion, Order
-from policies.preemption.columns.encoded_column import Ints
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.columns import ClusterColumns
+from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.consequences.criteria import NOT_COUNTED, CountedCriterion
 from policies.preemption.decision import Candidate, VictimSet
 from policies.preemption.guards.allowance import BoundAllowance
 from policies.preemption.guards.candidate_limit import STRICT_BUDGETS, Limit, refused_by
-from policies.preemption.policy import DEFAULT_VICTIM_ORDER
+from policies.preemption.policy import CANDIDATE_CRITERIA, DEFAULT_VICTIM_ORDER
 from policies.preemption.vectorized.disruption_budgets import exceeded_budgets
 from policies.preemption.vectorized.dry_run import DryRunRows, PolicyInput
-from policies.preemption.vectorized.victim_keys import criterion_keys, exceeds_allowance
+from policies.preemption.vectorized.row_results import RowResults
+from policies.preemption.vectorized.victim_keys import VIOLATIONS, criterion_keys, exceeds_allowance
 
 
 class RankedCandidates(Mapping[str, Candidate]):
     """The candidates of a decision, each built on access.
 
-    ``others`` are those of the rows evaluated one by one. The instance holds no reference to the
-    columns, because they change later.
+    ``others`` are those of the rows evaluated one by one. The pods of a node are read from the
+    columns until these change, and then from the snapshot, in the order of the policy.
     """
 
-    def __init__(self, run: DryRunRows, others: Mapping[str, Candidate]) -> None:
-        columns = run.candidates.columns
-        self._victims = run.victims
-        self._reprieved = run.potential & ~run.victims
-        self._violations = run.violations
-        self._others = others
-        self._names = tuple(columns.names)
-        self._pods = tuple(columns.pods)
-        self._rows = run.candidates.numbers
+    def __init__(
+        self, results: RowResults, rows: Bools, snapshot: Snapshot, columns: ClusterColumns
+    ) -> None:
+        by_hand = [row for row in results.others if rows[row]]
+        self._others = {each.node: each for each in map(results.others.__getitem__, by_hand)}
+        found = rows.copy()
+        found[by_hand] = False
+        self._rows = np.flatnonzero(found)
+        self._keys = dict(results.keys)
+        self._victims, self._reprieved = results.victims, results.reprieved
+        self._names = columns.row_names.listed()
+        self._nodes = snapshot.nodes
+        self._columns = columns
         self._places: dict[str, int] | None = None
 
     def best(self, run: DryRunRows, order: Order[Candidate]) -> list[Candidate]:
@@ -98,10 +105,9 @@ class RankedCandidates(Mapping[str, Candidate]):
         """Return the keys of some of the candidates of ``run``."""
         if isinstance(criterion, CountedCriterion):
             return self._counted(run, criterion, level)
-        keys = criterion_keys(run, criterion, level)
-        if keys is None:
-            return np.array([criterion.key(self._at(place)) for place in level.tolist()], np.int64)
-        return keys
+        if CANDIDATE_CRITERIA.get(criterion.name) is criterion:
+            return self._keys[criterion.name][self._rows[level]]
+        return keys_by(run, criterion, level)
 
     def _counted(self, run: DryRunRows, criterion: CountedCriterion, level: Ints) -> Ints:
         keys, rows = np.full(len(level), NOT_COUNTED), self._rows[level]
@@ -111,15 +117,14 @@ class RankedCandidates(Mapping[str, Candidate]):
         return keys
 
     def _at(self, place: int) -> Candidate:
-        pods = self._pods[self._rows[place]]
-        evicted = np.flatnonzero(self._victims[:, place]).tolist()
-        reprieved = np.flatnonzero(self._reprieved[:, place]).tolist()
-        victims = DEFAULT_VICTIM_ORDER.sort(pods[depth] for depth in evicted)
-        return Candidate(
-            self._name_at(place),
-            VictimSet(tuple(victims), int(self._violations[place])),
-            tuple(pods[depth] for depth in reprieved),
+        row = int(self._rows[place])
+        name = self._names[row]
+        pods = self._columns.pods_of(name, self._nodes[name])
+        evicted, reprieved = (
+            np.flatnonzero(np.unpackbits(bits[:, row])).tolist()
+            for bits in (self._victims, self._reprieved)
         )
+        return _candidate(name, pods, evicted, reprieved, int(self._keys[VIOLATIONS][row]))
 
     def __getitem__(self, name: str) -> Candidate:
         if name in self._others:
@@ -139,11 +144,36 @@ class RankedCandidates(Mapping[str, Candidate]):
         return repr(dict(self))
 
 
+def keys_by(run: DryRunRows, criterion: Criterion[Candidate], level: Ints) -> Ints:
+    """Return the keys of the candidates ``level`` of a dry run."""
+    keys = criterion_keys(run, criterion, level)
+    if keys is None:
+        found = (criterion.key(_candidate_at(run, place)) for place in level.tolist())
+        return np.array(list(found), np.int64)
+    return keys
+
+
+def _candidate_at(run: DryRunRows, place: int) -> Candidate:
+    columns, row = run.candidates.columns, int(run.candidates.numbers[place])
+    evicted = np.flatnonzero(run.victims[:, place]).tolist()
+    reprieved = np.flatnonzero(run.potential[:, place] & ~run.victims[:, place]).tolist()
+    violations = int(run.violations[place])
+    return _candidate(columns.names[row], columns.pods[row], evicted, reprieved, violations)
+
+
+def _candidate(
+    name: str, pods: Sequence[Pod], evicted: list[int], reprieved: list[int], violations: int
+) -> Candidate:
+    victims = DEFAULT_VICTIM_ORDER.sort(pods[depth] for depth in evicted)
+    spared = tuple(pods[depth] for depth in reprieved)
+    return Candidate(name, VictimSet(tuple(victims), violations), spared)
+
+
 def within_limits(run: DryRunRows, limits: Sequence[Limit], policy: PolicyInput) -> DryRunRows:
     """Return a dry run without the candidates above a limit, whose rows it refuses."""
     if not limits or not len(run.candidates):
         return run
-    candidates, every = RankedCandidates(run, {}), np.arange(len(run.candidates))
+    every = np.arange(len(run.candidates))
     refused = np.zeros(len(every), np.bool_)
     strict = run.candidates.columns.strict_budgets
     for limit in limits:
@@ -153,7 +183,7 @@ def within_limits(run: DryRunRows, limits: Sequence[Limit], policy: PolicyInput)
         elif strict is not None and limit.name == STRICT_BUDGETS:
             above = exceeded_budgets(run.candidates, run.victims, policy.allowed, strict) > 0
         else:
-            above = candidates.keys_by(run, limit.criterion, every) > limit.at_most
+            above = keys_by(run, limit.criterion, every) > limit.at_most
         above &= ~refused
         refused |= above
         rows = np.zeros(len(run.statuses.codes), np.bool_)

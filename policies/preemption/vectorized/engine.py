@@ -35,6 +35,7 @@ from policies.preemption.time_limit import HasTimeLeft, no_deadline
 from policies.preemption.vectorized.departing_pods import departing_marks, possible_victim_marks
 from policies.preemption.vectorized.evaluation import DryRunResult, PodEvaluation, build_evaluation
 from policies.preemption.vectorized.filtering.framework import FilterInput
+from policies.preemption.vectorized.row_results import KnownResults
 from policies.preemption.vectorized.row_view import Rows
 from policies.preemption.vectorized.simulation import ColumnSimulations, most_free_row
 from policies.preemption.vectorized.status import (
@@ -47,7 +48,6 @@ from policies.preemption.vectorized.status import (
 from policies.preemption.victims.victim_selection import ineligibility
 
 _EVERY_ROW: Rows = slice(None)
-_MANY = 4
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RequestedRows:
 
     names: Sequence[str]
     rows: Rows
-    order: Sequence[str]
+    order: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class VectorizedEngine:
         self.rules: Final = rules
         self._columns = ClusterColumns(rules.policy, rules.release)
         self._followed = self._columns.snapshot
+        self._known = KnownResults()
         # Each policy has columns of its own: it may order and protect other pods.
         self._by_policy = {
             id(rule.policy): VectorizedEngine(replace(rules, policy=rule.policy, policy_rules=()))
@@ -115,7 +116,7 @@ class VectorizedEngine:
             found = self.filter_nodes(pod, snapshot, None, has_time_left).feasible
         else:
             codes, _ = evaluation.rejections.split(
-                _filter_rows(evaluation, _EVERY_ROW, has_time_left)
+                evaluation.filter_rows(_EVERY_ROW, has_time_left)
             )
             rows = most_free_row(columns, codes == FITS)
             found = [columns.names[row] for row in rows.tolist()]
@@ -206,7 +207,7 @@ class VectorizedEngine:
         """Return the rows of the names that are known; all rows for None."""
         self._columns.follow(snapshot)
         if among is None:
-            return RequestedRows(tuple(self._columns.names), _EVERY_ROW, tuple(snapshot.nodes))
+            return RequestedRows(self._columns.row_names.listed(), _EVERY_ROW, snapshot.nodes)
         names, rows = self._columns.row_names.known(among)
         return RequestedRows(names, rows, names)
 
@@ -242,7 +243,7 @@ class VectorizedEngine:
             absent,
             has_time_left,
         )
-        return build_evaluation(filter_input, rules)
+        return build_evaluation(filter_input, rules, self._known)
 
     def _filter(
         self, pod: Pod, snapshot: Snapshot, requested: RequestedRows, has_time_left: HasTimeLeft
@@ -258,7 +259,7 @@ class VectorizedEngine:
         self, evaluation: PodEvaluation, requested: RequestedRows, has_time_left: HasTimeLeft
     ) -> FilteredRows:
         pod, rules = evaluation.filter_input.pod, self.rules
-        found = _filter_rows(evaluation, requested.rows, has_time_left)
+        found = evaluation.filter_rows(requested.rows, has_time_left)
         codes, undecided = evaluation.rejections.split(found)
         decision = FilterDecision(
             pod,
@@ -294,7 +295,7 @@ class VectorizedEngine:
         self, evaluation: PodEvaluation, filtered: FilteredRows, result: DryRunResult
     ) -> PreemptionDecision:
         order, best = result.order, result.best
-        names = tuple(self._columns.names)
+        names = self._columns.row_names.listed()
         rejected = RejectionsByNode(
             names, _rejection_codes(evaluation, filtered, result), evaluation.rejections
         )
@@ -342,19 +343,11 @@ def _no_candidates(
     return fit_error.no_candidates(nodes, int(np.count_nonzero(codes)), reasons, errors, first)
 
 
-def _filter_rows(evaluation: PodEvaluation, rows: Rows, has_time_left: HasTimeLeft) -> Codes:
-    """Evaluate some rows; if these are many, evaluate all, which avoids a copy."""
-    width = len(evaluation.reference_rows)
-    if isinstance(rows, slice) or len(rows) * _MANY < width:
-        return evaluation.filter_rows(evaluation.filter_input.view(rows), has_time_left)
-    return evaluation.filter_rows(evaluation.filter_input.all_rows, has_time_left)[rows]
-
-
 def _feasible(requested: RequestedRows, codes: Codes) -> Sequence[str]:
     """Return the names that fit, in the order of results."""
     refused = int(np.count_nonzero(codes))
     if refused == 0:
-        return requested.order
+        return tuple(requested.order)
     if refused == len(codes):
         return ()
     coded = zip(requested.names, codes.tolist(), strict=True)

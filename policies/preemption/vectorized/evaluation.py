@@ -6,8 +6,8 @@ evaluate it, one row at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -22,31 +22,20 @@ from policies.preemption.consequences.simulation import Simulation
 from policies.preemption.decision import Candidate, VictimSearch
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.filtering import (
-    DeferredPodScheduling,
     DynamicResources,
-    Filter,
     FilterPlugin,
     InterPodAffinity,
     NodeAffinity,
-    NodeDeclaredFeatures,
     NodeName,
-    NodePorts,
-    NodeResourcesFit,
-    NodeUnschedulable,
-    NodeVolumeLimits,
     Pipeline,
     PodTopologySpread,
     PreFilter,
-    TaintToleration,
-    VolumeBinding,
-    VolumeRestrictions,
-    VolumeZone,
     in_default_order,
     run_pre_filters,
 )
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 from policies.preemption.guards.allowance import BoundAllowance
-from policies.preemption.guards.candidate_limit import within
+from policies.preemption.guards.candidate_limit import Limit, within
 from policies.preemption.policy import NO_CONSEQUENCES, SchedulerRules
 from policies.preemption.time_limit import HasTimeLeft, in_time
 from policies.preemption.vectorized.candidate_selection import RankedCandidates, within_limits
@@ -54,27 +43,24 @@ from policies.preemption.vectorized.cheapest_victims import rows_to_search
 from policies.preemption.vectorized.disruption_budgets import strictly_allowed
 from policies.preemption.vectorized.dry_run import AllowedVictims, PolicyInput, dry_run
 from policies.preemption.vectorized.filtering import (
-    inter_pod_affinity,
-    node_ports,
-    node_resources_fit,
-    pod_topology_spread,
     static_node_filters,
-    volume_filters,
 )
 from policies.preemption.vectorized.filtering.framework import (
     Constraint,
     CountedConstraint,
     FilterInput,
-    VectorizedFilter,
 )
-from policies.preemption.vectorized.row_view import RowView, rows_where
-from policies.preemption.vectorized.status import Codes, Rejections, RowStatuses
+from policies.preemption.vectorized.filtering.registry import vectorized_filter
+from policies.preemption.vectorized.row_results import KnownResults, RowResults, kind_of
+from policies.preemption.vectorized.row_view import Amounts, Rows, RowView, rows_where
+from policies.preemption.vectorized.status import FITS, Codes, Rejections, RowStatuses
 from policies.preemption.vectorized.victim_keys import group_totals
 from policies.preemption.victim_units import VictimUnits, victim_units
 from policies.preemption.victims.cheapest_victims import CheapestVictims
 from policies.preemption.victims.cost_bound import prices_by
 from policies.preemption.victims.victim_selection import select_victims, waits_for_devices
 
+_MANY = 4
 _COUNTING = (PodTopologySpread, InterPodAffinity)
 
 
@@ -128,15 +114,32 @@ class PodEvaluation:
     constraints: tuple[Constraint, ...]
     limits: SearchLimits
     reference_rows: Bools
+    results: RowResults
     holder_rows: frozenset[int] = frozenset()
-    rejections: Rejections = field(default_factory=Rejections)
 
-    def filter_rows(self, view: RowView, has_time_left: HasTimeLeft) -> Codes:
-        """Return for each row of ``view`` the status code of the pod, or FITS.
+    @property
+    def rejections(self) -> Rejections:
+        """The rejections by code."""
+        return self.results.rejections
+
+    def filter_rows(self, rows: Rows, has_time_left: HasTimeLeft) -> Codes:
+        """Return for each of ``rows`` the status code of the pod, or FITS.
 
         Rows that could not be evaluated have codes of their own.
         Raise DeadlineExceededError if ``has_time_left`` returns false.
         """
+        results = self.results
+        unknown = np.zeros(len(results.filtered), np.bool_)
+        unknown[rows] = True
+        unknown &= ~results.is_filtered
+        if np.count_nonzero(unknown) * _MANY > len(unknown):  # all of them: no copies
+            unknown = ~results.is_filtered
+        if unknown.any():
+            view = self.filter_input.view(rows_where(unknown))
+            results.record_filtered(view.rows, self._filter(view, has_time_left))
+        return results.filtered[rows]
+
+    def _filter(self, view: RowView, has_time_left: HasTimeLeft) -> Codes:
         statuses = RowStatuses(self.rejections, len(view))
         if self.limits.rows is not None:
             unexamined = unresolvable(Code.NOT_EXAMINED, " ".join(self.limits.by))
@@ -162,7 +165,8 @@ class PodEvaluation:
         When ``has_time_left`` returns false, no more reference rows are evaluated. A policy with
         criteria over consequences has a ``simulation``.
         """
-        view = self.filter_input.view(rows_where(rows & ~self._rows_by_hand))
+        unknown = rows & ~self.results.is_tried
+        view = self.filter_input.view(rows_where(unknown & ~self._rows_by_hand))
         pod, policy, allowed = self.filter_input.pod, self.rules.policy, self._allowed
         totals = group_totals(view.columns, self.snapshot.now_ns)
         allowances = policy.allowances(pod, self.snapshot, totals)
@@ -172,28 +176,12 @@ class PodEvaluation:
         every = dry_run(self.filter_input, self.constraints, view, reading, self.rejections)
         limits = policy.limits(pod, self.snapshot, allowances, totals)
         run = within_limits(every, limits, reading)
-        statuses = RowStatuses(self.rejections, len(rows))
-        statuses.codes[view.rows] = run.statuses.codes
-        others: dict[str, Candidate] = {}
-        refused: list[str] = []
-        reference_rows = np.flatnonzero(rows & self._rows_by_hand).tolist()
-        evaluated = 0
-        for row in reference_rows:
-            if not has_time_left():
-                break
-            evaluated += 1
-            outcome = self._select_victims(row, allowances)
-            if isinstance(outcome, Candidate):
-                outcome = within(outcome, limits)
-                if isinstance(outcome, Rejection):
-                    refused.append(view.columns.names[row])
-            if isinstance(outcome, Candidate):
-                others[outcome.node] = outcome
-            else:
-                statuses.set_status(row, outcome)
-        untried = len(reference_rows) - evaluated
+        by_hand = np.flatnonzero(unknown & self._rows_by_hand).tolist()
+        tried, refused = self._try_rows(by_hand, allowances, limits, has_time_left)
+        untried = len(by_hand) - tried
         order = policy.order_of_candidates(pod, self.snapshot, totals)
         summary = None
+        cheaper: Mapping[str, Candidate] = {}
         if policy.cheapest_by is not None:
             prices = prices_by(policy.cheapest_by, self.snapshot, totals)
             search = CheapestVictims(
@@ -201,14 +189,16 @@ class PodEvaluation:
                 *(allowances, limits, prices),
             )
             waiting, least = rows_to_search(every, run, order.criteria[0], self.constraints)
+            others = {each.node: each for each in self.results.others.values()}
             result = search.search(waiting, least, others, refused, has_time_left)
             summary = result.summary(policy.cheapest_by.name, untried)
             untried += result.left_out
-            run, others = run.without(result.cheaper), {**others, **result.cheaper}
-        found = np.zeros(len(rows), np.bool_)
-        found[run.candidates.numbers] = True
-        found[[self.filter_input.columns.index[name] for name in others]] = True
-        candidates = RankedCandidates(run, others)
+            run, cheaper = run.without(result.cheaper), result.cheaper
+        self.results.record_run(run, view.rows, policy)
+        for name, candidate in cheaper.items():
+            self.results.record_tried(view.columns.index[name], candidate)
+        found = self.results.candidates(rows)
+        candidates = RankedCandidates(self.results, found, self.snapshot, view.columns)
         shortlist, consequences = partial(candidates.leading, run), NO_CONSEQUENCES
         if simulation is not None:
             consequences = policy.count_consequences(
@@ -216,9 +206,34 @@ class PodEvaluation:
             )
             order = policy.order_of_candidates(pod, self.snapshot, totals, consequences)
         best = candidates.best(run, order)
-        return DryRunResult(
-            *(statuses.codes, candidates, best, order, found, untried, summary, consequences)
-        )
+        codes = np.where(rows & self.results.is_tried, self.results.tried, FITS)
+        return DryRunResult(codes, candidates, best, order, found, untried, summary, consequences)
+
+    def _try_rows(
+        self,
+        rows: Sequence[int],
+        allowances: Sequence[BoundAllowance],
+        limits: Sequence[Limit],
+        has_time_left: HasTimeLeft,
+    ) -> tuple[int, list[str]]:
+        """Find the victims on rows one by one, while there is time left.
+
+        Return the number of these rows, and the names of those that a limit refuses.
+        """
+        refused: list[str] = []
+        for count, row in enumerate(rows):
+            if not has_time_left():
+                return count, refused
+            outcome = self._select_victims(row, allowances)
+            if isinstance(outcome, Candidate):
+                outcome = within(outcome, limits)
+                if isinstance(outcome, Rejection):
+                    refused.append(self.filter_input.columns.names[row])
+            if isinstance(outcome, Rejection):
+                self.results.record_tried(row, self.rejections.code(outcome))
+            else:
+                self.results.record_tried(row, outcome)
+        return len(rows), refused
 
     def _select_victims(
         self, row: int, allowances: Sequence[BoundAllowance]
@@ -298,7 +313,9 @@ class PodEvaluation:
         return columns.budgets.allowed if strict is None else strictly_allowed(columns, strict)
 
 
-def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEvaluation | None:
+def build_evaluation(
+    filter_input: FilterInput, rules: SchedulerRules, known: KnownResults
+) -> PodEvaluation | None:
     """Return the evaluation of a pod on the columns; None if that is left to the reference engine.
 
     That is a pod whose amounts do not fit 64 bits, that contradicts itself, that a filter without a
@@ -324,42 +341,42 @@ def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEva
     marks = np.zeros(len(filter_input.columns.names), np.bool_)
     marks[list(reference_rows)] = True
     constraints += without_nominated
-    return PodEvaluation(filter_input, rules, tuple(constraints), limits, marks, holder_rows)
+    results = _results(filter_input, rules, constraints, limits, known)
+    return PodEvaluation(
+        filter_input, rules, tuple(constraints), limits, marks, results, holder_rows
+    )
 
 
-def vectorized_filter(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
-    """Return the vectorized filter; None if there is none, or if the filter refuses the pod."""
-    match each:
-        case NodeAffinity():
-            return static_node_filters.vectorize_node_affinity(each, filter_input)
-        case NodeResourcesFit():
-            return node_resources_fit.vectorize_node_resources_fit(each, filter_input)
-        case PodTopologySpread():
-            return pod_topology_spread.vectorize_pod_topology_spread(each, filter_input)
-        case InterPodAffinity():
-            return inter_pod_affinity.vectorize_inter_pod_affinity(each, filter_input)
-    found = _VECTORIZED_FILTERS.get(type(each))
-    return None if found is None else found(each, filter_input)
-
-
-_VECTORIZED_FILTERS: Mapping[
-    type[Filter], Callable[[Filter, FilterInput], VectorizedFilter | None]
-] = {
-    NodeUnschedulable: static_node_filters.vectorize_node_unschedulable,
-    NodeName: static_node_filters.vectorize_node_name,
-    TaintToleration: static_node_filters.vectorize_taint_toleration,
-    NodePorts: node_ports.vectorize_node_ports,
-    DeferredPodScheduling: lambda *_: VectorizedFilter(),
-    VolumeRestrictions: volume_filters.vectorize_volume_restrictions,
-    NodeVolumeLimits: volume_filters.vectorize_node_volume_limits,
-    VolumeBinding: volume_filters.vectorize_node_local,
-    VolumeZone: volume_filters.vectorize_node_local,
-    DynamicResources: volume_filters.vectorize_dynamic_resources,
-    NodeDeclaredFeatures: lambda _, asked: static_node_filters.vectorize_node_declared_features(
-        asked
-    ),
-}
-"""The vectorized filters of filters without settings."""
+def _results(
+    filter_input: FilterInput,
+    rules: SchedulerRules,
+    constraints: Sequence[Constraint],
+    limits: SearchLimits,
+    known: KnownResults,
+) -> RowResults:
+    """Return what is known of the rows; nothing if that may depend on anything but their inputs."""
+    pod, columns, snapshot = filter_input.pod, filter_input.columns, filter_input.snapshot
+    inputs: list[Amounts] = []
+    own: list[int] = []
+    depends = filter_input.absent is not None or limits.rows is not None
+    depends |= bool(columns.with_grouped) or not rules.policy.decides_by_node
+    for read in (each.inputs() for each in constraints) if not depends else ():
+        if read is None:
+            depends = True
+            break
+        inputs += read
+    if depends:
+        results = RowResults()
+    else:
+        results = known.of_kind(kind_of(pod, snapshot.namespaces, constraints))
+        nominated = (columns.index[name] for name in columns.with_nominated)
+        own = [
+            row
+            for row in nominated
+            if pod.uid in [each.uid for each in columns.states[row].nominated]
+        ]
+    results.follow(columns, inputs, np.array(own, np.int64))
+    return results
 
 
 def _search_limits(filter_input: FilterInput, rules: SchedulerRules) -> SearchLimits | None:

@@ -36,8 +36,13 @@ class Rejections:
         self._by_code: list[Rejection | None] = [None, None]
         self._codes: dict[Rejection, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._by_code)
+
     def code(self, rejection: Rejection) -> int:
         """Return the code of a rejection."""
+        if rejection.reasons[0].code is Code.NO_VICTIM_NEEDED:
+            return _NO_VICTIM_NEEDED
         code = self._codes.get(rejection)
         if code is None:
             code = self._codes[rejection] = len(self._by_code)
@@ -88,12 +93,7 @@ class RowStatuses:
 
     def set_status(self, row: int, rejection: Rejection | None) -> None:
         """Set the status of one row, whatever it was before."""
-        if rejection is None:
-            self.codes[row] = FITS
-        elif rejection.reasons[0].code is Code.NO_VICTIM_NEEDED:
-            self.set_no_victim_needed(np.array([row]))
-        else:
-            self.codes[row] = self.rejections.code(rejection)
+        self.codes[row] = FITS if rejection is None else self.rejections.code(rejection)
 
     def set_no_victim_needed(self, where: Ints) -> None:
         """Refuse the rows where the dry run found no victims."""

@@ -25,9 +25,16 @@ from policies.preemption.costs.groupings import Grouping
 from policies.preemption.costs.pod_cost import PodCost
 from policies.preemption.costs.quota_usage import RequestCost
 from policies.preemption.decision import Candidate
-from policies.preemption.policy import CANDIDATE_CRITERIA, PRIORITY_SHIFT
+from policies.preemption.policy import (
+    CANDIDATE_CRITERIA,
+    DEFAULT_VICTIM_ORDER,
+    PRIORITY_SHIFT,
+    Policy,
+)
 from policies.preemption.vectorized.dry_run import AllowedVictims, DryRunRows
+from policies.preemption.vectorized.row_view import sum_by_row, sum_where
 
+VIOLATIONS = next(iter(CANDIDATE_CRITERIA))
 _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 
 
@@ -47,7 +54,14 @@ def criterion_keys(run: DryRunRows, criterion: Criterion[Candidate], level: Ints
     known = _KEYS.get(criterion.name)
     if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
         return None
-    return known(run, level)
+    keys: Ints = known(run)[level]
+    return keys
+
+
+def own_keys(run: DryRunRows, policy: Policy) -> Mapping[str, Ints]:
+    """Return the keys of all candidates by the criteria that read nothing but victims, by name."""
+    names = {VIOLATIONS, *(each.name for each in policy.candidates)}
+    return {name: key(run) for name, key in _KEYS.items() if name in names}
 
 
 def prices(run: DryRunRows, criterion: BoundCriterion) -> Ints:
@@ -154,44 +168,42 @@ def _groups_of_victims(run: DryRunRows, level: Ints, grouping: Grouping) -> tupl
     return ordered, first
 
 
-def _violations(run: DryRunRows, level: Ints) -> Ints:
-    return run.violations[level]
+def _violations(run: DryRunRows) -> Ints:
+    return run.violations
 
 
-def _first_priority(run: DryRunRows, level: Ints) -> Ints:
+def _first_priority(run: DryRunRows) -> Ints:
     # Victims are sorted by importance, so the first one has the highest priority.
-    priorities, victims = _of_victims(run, level)
-    highest: Ints = np.where(victims, priorities, _LOWEST).max(axis=0)
-    return highest
+    return _of_first_victims(run, run.candidates.channel(PRIORITY))
 
 
-def _sum_of_priorities(run: DryRunRows, level: Ints) -> Ints:
-    priorities, victims = _of_victims(run, level)
-    total: Ints = np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0)
-    return total
+def _sum_of_priorities(run: DryRunRows) -> Ints:
+    priorities = sum_where(run.candidates.channel(PRIORITY), run.victims)
+    return priorities + PRIORITY_SHIFT * _count(run)
 
 
-def _count(run: DryRunRows, level: Ints) -> Ints:
-    count: Ints = np.count_nonzero(run.victims[:, level], axis=0)
-    return count
+def _count(run: DryRunRows) -> Ints:
+    return sum_by_row(run.victims)
 
 
-def _latest_start(run: DryRunRows, level: Ints) -> Ints:
-    priorities, victims = _of_victims(run, level)
-    top = np.where(victims, priorities, _LOWEST).max(axis=0)
-    starts = run.candidates.channel(START_TIME)[:, level]
-    earliest: Ints = np.where(victims & (priorities == top), starts, _HIGHEST).min(axis=0)
-    return -earliest
+def _latest_start(run: DryRunRows) -> Ints:
+    return -_of_first_victims(run, run.candidates.channel(START_TIME))
 
 
-def _of_victims(run: DryRunRows, level: Ints) -> tuple[Ints, Bools]:
-    priorities = run.candidates.channel(PRIORITY)
-    if len(level) == len(run.candidates):
-        return priorities, run.victims
-    return priorities[:, level], run.victims[:, level]
+def _of_first_victims(run: DryRunRows, values: Ints) -> Ints:
+    """Return what ``values`` hold for the most important victim of each candidate."""
+    victims, view = run.victims, run.candidates
+    if view.columns.order is DEFAULT_VICTIM_ORDER:
+        first = victims.argmax(axis=0)
+    else:
+        priorities = np.where(victims, view.channel(PRIORITY), _LOWEST)
+        top = victims & (priorities == priorities.max(axis=0))
+        first = np.where(top, view.channel(START_TIME), _HIGHEST).argmin(axis=0)
+    found: Ints = values[first, np.arange(len(view))]
+    return found
 
 
-_KEYS: Mapping[str, Callable[[DryRunRows, Ints], Ints]] = dict(
+_KEYS: Mapping[str, Callable[[DryRunRows], Ints]] = dict(
     zip(
         CANDIDATE_CRITERIA,
         (_violations, _first_priority, _sum_of_priorities, _count, _latest_start),

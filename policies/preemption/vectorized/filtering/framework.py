@@ -138,6 +138,14 @@ class Constraint(Protocol):
         """Return what the pods that are added back may take on rows that fit."""
         ...
 
+    def inputs(self) -> Sequence[Amounts] | None:
+        """Return what it reads of other rows and their pods, by row of the columns.
+
+        A row whose node, pods and inputs are the same as before has the same result. Return None
+        for a constraint that reads anything else.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class VectorizedFilter:
@@ -183,6 +191,10 @@ class NodeConstraint:
 
     def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
         """Return nothing: pods do not matter."""
+        return ()
+
+    def inputs(self) -> Sequence[Amounts]:
+        """Return nothing: the node decides."""
         return ()
 
 

@@ -32,7 +32,7 @@ from policies.preemption.vectorized.filtering.topology_counts import (
     count_by_domain,
     topology_column,
 )
-from policies.preemption.vectorized.row_view import RowView
+from policies.preemption.vectorized.row_view import Amounts, RowView
 from policies.preemption.vectorized.status import RowStatuses
 
 
@@ -100,6 +100,15 @@ class InterPodAffinityConstraint:
             if conflicting.any():
                 yield no_conflicts(view, conflicting)
 
+    def inputs(self) -> Sequence[Amounts]:
+        """Return the counts of each row's domains, and whether others attract the pod."""
+        attracting = self.affinity_counts
+        counted = (*attracting, *self.anti_affinity_counts, *self.existing_anti_affinity_counts)
+        counts = [each.counts.take(each.topology.domains) for each in counted]
+        totals = [each.counts.sum() for each in attracting]
+        others = [total > own for total, own in zip(totals, counts, strict=False)]
+        return [*counts, *others]
+
     def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin."""
         return inter_pod_affinity.counted_plugin(
@@ -139,6 +148,10 @@ class AffinityWithoutNominated:
 
     def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
         """Return nothing: pods that are added back cannot violate affinity."""
+        return ()
+
+    def inputs(self) -> Sequence[Amounts]:
+        """Return nothing: its inputs are those of the affinity with nominated pods."""
         return ()
 
 

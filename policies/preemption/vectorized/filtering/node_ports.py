@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from policies.preemption.vectorized.filtering.framework import (
     VectorizedFilter,
     no_conflicts,
 )
-from policies.preemption.vectorized.row_view import RowView, any_by_row, sum_by_row
+from policies.preemption.vectorized.row_view import Amounts, RowView, any_by_row, sum_by_row
 from policies.preemption.vectorized.status import RowStatuses
 
 
@@ -70,3 +70,7 @@ class PortsConstraint:
     def capacities(self, view: RowView) -> Iterable[Capacity]:
         """Return that pods with a conflicting port may not be added back."""
         yield no_conflicts(view, self.taken(view))
+
+    def inputs(self) -> Sequence[Amounts]:
+        """Return nothing: the pods of the row decide."""
+        return ()

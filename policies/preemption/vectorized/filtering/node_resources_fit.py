@@ -19,7 +19,7 @@ from policies.preemption.vectorized.filtering.framework import (
     NominatedAmounts,
     VectorizedFilter,
 )
-from policies.preemption.vectorized.row_view import RowView, sum_by_row
+from policies.preemption.vectorized.row_view import Amounts, RowView, sum_by_row
 from policies.preemption.vectorized.status import RowStatuses
 
 _UNLIMITED = 2**60
@@ -108,6 +108,10 @@ class ResourcesConstraint:
             free = self._free_amounts(view, request, nominated[place])
             if (free < view.channel_of_removed(channel)).any():
                 yield Capacity(free, view.channel(channel))
+
+    def inputs(self) -> Sequence[Amounts] | None:
+        """Return nothing: the node and its pods decide; None if devices may."""
+        return None if any(each.delegated for each in self.requests) else ()
 
     def shortages(self, view: RowView) -> Iterator[tuple[Ints, Ints]]:
         """Yield what each row lacks of pod slots and of each resource, and what each pod frees.

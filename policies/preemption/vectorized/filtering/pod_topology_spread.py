@@ -10,7 +10,7 @@ from the least count of the *other* domains, and a count that changes:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ from policies.preemption.vectorized.filtering.framework import (
 )
 from policies.preemption.vectorized.filtering.static_node_filters import may_run_on, tolerated
 from policies.preemption.vectorized.filtering.topology_counts import TopologyColumn, topology_column
-from policies.preemption.vectorized.row_view import RowView, sum_by_row
+from policies.preemption.vectorized.row_view import Amounts, RowView, sum_by_row
 from policies.preemption.vectorized.status import RowStatuses
 
 _NEVER = -(2**62)
@@ -117,6 +117,11 @@ class PodTopologySpreadConstraint:
             if (included & (slack < removed)).any():
                 slack = np.where(included, slack, _UNLIMITED)
                 yield Capacity(slack, view.lookup(CLASS, skew.matching))
+
+    def inputs(self) -> Sequence[Amounts]:
+        """Return the slack of each domain, where it is exhausted, or nominated pods need some."""
+        nominated = self.filter_input.with_nominated
+        return [np.where(nominated, each.slack, np.minimum(each.slack, 0)) for each in self.skews]
 
     def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin."""

@@ -40,7 +40,7 @@ from policies.preemption.vectorized.filtering.framework import (
     NodeConstraint,
     VectorizedFilter,
 )
-from policies.preemption.vectorized.row_view import RowView
+from policies.preemption.vectorized.row_view import Amounts, RowView
 from policies.preemption.vectorized.status import FITS, Rejections, RowStatuses
 
 _MAX_REQUIREMENTS: Final = 256
@@ -154,6 +154,10 @@ class TaintsConstraint:
 
     def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
         """Return nothing: pods that are added back cannot matter."""
+        return ()
+
+    def inputs(self) -> Sequence[Amounts]:
+        """Return nothing: the node decides."""
         return ()
 
     def _code(self, taints: Sequence[Taint], rejections: Rejections) -> int:

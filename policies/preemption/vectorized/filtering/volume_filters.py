@@ -227,6 +227,10 @@ class NodeLocalConstraint:
         """Return nothing: pods that are added back cannot matter."""
         return ()
 
+    def inputs(self) -> None:
+        """Return None: claims and devices have other inputs."""
+        return
+
     def _refusal(self, group: int, row: int) -> Rejection | None:
         if group not in self._cache:
             self._cache[group] = self.plugin.refuse(self.filter_input.columns.states[row])
@@ -248,3 +252,7 @@ class ClaimInUseConstraint:
     def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
         """Return nothing: pods that are added back cannot matter."""
         return ()
+
+    def inputs(self) -> None:
+        """Return None: claims and devices have other inputs."""
+        return
