@@ -21,6 +21,9 @@ from policies.preemption.costs.pod_cost import PodCost
 
 _EVERY: Final = slice(None)
 _BYTE: Final = 255
+_MANY: Final = 8
+_FEW: Final = 256
+"""With fewer rows, a temporary array costs less than a loop over the depths."""
 T = TypeVar("T", bound=np.generic)
 
 Rows = slice | Ints
@@ -100,7 +103,12 @@ class RowView:
 
         The result is in order in memory, row by row of each depth.
         """
-        return of_all if isinstance(self.rows, slice) else of_all.take(self.rows, axis=1)
+        if isinstance(self.rows, slice):
+            return of_all
+        if len(self.rows) * _MANY > of_all.shape[1]:
+            return of_all.take(self.rows, axis=1)
+        # `take` copies the whole block first, as it is not in order.
+        return np.ascontiguousarray(of_all[:, self.rows])
 
     def policy_channel(self, channel: int) -> Ints:
         """Return the values of one channel of the policy's columns, (depth, rows)."""
@@ -152,6 +160,9 @@ def sum_where(amounts: Amounts, marks: Bools) -> Ints:
     """Return for each row the sum of the amounts of its marked pods; both are (depth, rows)."""
     if amounts.dtype == np.bool_:
         return sum_by_row(amounts & marks)
+    if amounts.shape[1] <= _FEW:
+        few: Ints = np.where(marks, amounts, 0).sum(axis=0)
+        return few
     total = np.zeros(amounts.shape[1], np.int64)
     for of_pods, marked in zip(amounts, marks, strict=True):
         total += of_pods if marked.all() else masked(of_pods, marked)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.kubernetes.selectors import SpreadConstraint
+from policies.kubernetes.selectors import LabelSelector, SpreadConstraint
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.columns.cluster_columns import TERMINATING
 from policies.preemption.columns.encoded_column import Bools, Ints
@@ -51,12 +51,32 @@ def vectorize_pod_topology_spread(
     keys = in_time((each.topology_key for each in constraints), has_time_left)
     topologies = [topology_column(columns, key) for key in keys]
     has_all_keys = np.logical_and.reduce([each.labelled for each in topologies])
+    selectors = in_time({each.selector for each in constraints}, has_time_left)
+    selected = {each: _selected_pods(each, filter_input) for each in selectors}
     skews = tuple(
-        _skew(constraint, where, has_all_keys & _included(constraint, filter_input), filter_input)
+        _skew(
+            constraint,
+            where,
+            has_all_keys & _included(constraint, filter_input),
+            selected[constraint.selector],
+            filter_input,
+        )
         for constraint, where in in_time(zip(constraints, topologies, strict=True), has_time_left)
     )
     found = PodTopologySpreadConstraint(spreading.name, filter_input, constraints, skews)
     return VectorizedFilter((found,))
+
+
+@dataclass(frozen=True)
+class SelectedPods:
+    """The pods that a selector counts: whether it selects a pod, or a class by its number.
+
+    ``counts`` are those of the rows at first.
+    """
+
+    selects: Callable[[Pod], bool]
+    matching: Bools
+    counts: Ints
 
 
 @dataclass(frozen=True)
@@ -132,14 +152,13 @@ class PodTopologySpreadConstraint:
 
 
 def _skew(
-    constraint: SpreadConstraint, where: TopologyColumn, included: Bools, filter_input: FilterInput
+    constraint: SpreadConstraint,
+    where: TopologyColumn,
+    included: Bools,
+    pods: SelectedPods,
+    filter_input: FilterInput,
 ) -> SpreadConstraintColumns:
-    selects = _counted_pods(constraint, filter_input.pod)
-    matching = filter_input.columns.classes.lookup(
-        constraint.selector, selects, filter_input.has_time_left
-    )
-    initial = _initial_counts(constraint, matching, filter_input)
-    counts = where.totals(np.where(included, initial, 0))
+    counts = where.totals(np.where(included, pods.counts, 0))
     counted = np.zeros(len(where.values), np.bool_)
     counted[where.domains[included]] = True
     limits = _limits(constraint, counts, counted, filter_input.pod)
@@ -149,9 +168,9 @@ def _skew(
         totals=counts,
         counted=counted,
         slack=slack,
-        nominated=NominatedAmounts(filter_input, 1, lambda _, other: (selects(other),)),
+        nominated=NominatedAmounts(filter_input, 1, lambda _, other: (pods.selects(other),)),
         included=included,
-        matching=matching,
+        matching=pods.matching,
     )
 
 
@@ -189,24 +208,26 @@ def _included(constraint: SpreadConstraint, filter_input: FilterInput) -> Bools:
     return included
 
 
-def _counted_pods(constraint: SpreadConstraint, pod: Pod) -> Callable[[Pod], bool]:
-    """Return the function that returns whether a pod counts when it leaves or joins."""
-    selector, namespace = constraint.selector, pod.namespace
+def _selected_pods(selector: LabelSelector | None, filter_input: FilterInput) -> SelectedPods:
+    namespace = filter_input.pod.namespace
 
-    def counts(other: Pod) -> bool:
+    def selects(other: Pod) -> bool:
         return (
             selector is not None and other.namespace == namespace and selector.matches(other.labels)
         )
 
+    classes, has_time_left = filter_input.columns.classes, filter_input.has_time_left
+    matching = classes.lookup(selector, selects, has_time_left)
+    if selector is None or not selector.requirements:
+        return SelectedPods(selects, matching, np.zeros(len(filter_input.columns.names), np.int64))
+    return SelectedPods(selects, matching, _count_staying(matching, filter_input))
+
+
+def _count_staying(matching: Bools, filter_input: FilterInput) -> Ints:
+    """Count the matching pods of each row that do not terminate."""
+    view, columns = filter_input.all_rows, filter_input.columns
+    counts = sum_by_row(view.lookup(CLASS, matching))
+    leaving = view.select(np.array([columns.index[name] for name in columns.departing], np.int64))
+    terminating = leaving.channel(FLAGS) & TERMINATING != 0
+    counts[leaving.rows] -= sum_by_row(leaving.lookup(CLASS, matching) & terminating)
     return counts
-
-
-def _initial_counts(
-    constraint: SpreadConstraint, matching: Bools, filter_input: FilterInput
-) -> Ints:
-    """Count the matching pods of each row: not terminating ones, and none for an empty selector."""
-    if constraint.selector is None or not constraint.selector.requirements:
-        return np.zeros(len(filter_input.columns.names), np.int64)
-    view = filter_input.all_rows
-    staying = view.channel(FLAGS) & TERMINATING == 0
-    return sum_by_row(view.lookup(CLASS, matching) & staying)
