@@ -218,6 +218,8 @@ class HollowNodes:
             return
         if _eviction_fields(pod) != _eviction_fields(running.pod):
             running.evictable = None
+        if pod.spec == running.pod.spec:
+            pod.spec = running.pod.spec  # which the containers share
         running.lifecycle.pod, running.version = pod, _version(pod.metadata)
         script = self.pod_script(pod)
         if script != running.lifecycle.script:

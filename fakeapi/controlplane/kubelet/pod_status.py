@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
+import orjson
+
 from extender.kube.decoders.object_meta import format_time
 from fakeapi.controlplane.controllers.types import ObjectCondition
 from fakeapi.controlplane.kubelet.container_lifecycle import (
@@ -132,6 +134,18 @@ def status_patch(
     if over and ending is not None and ending.reason:
         status |= {"reason": ending.reason, "message": ending.message}
     return {"metadata": {"uid": meta.uid}, "status": status}
+
+
+def is_status_written(raw: bytes, patch: Document) -> bool:
+    """Return whether a pod, as JSON, has the status of a patch already."""
+    status: Document = orjson.loads(raw).get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    written = {name: each for name, each in patch["status"].items() if not name.startswith("$")}
+    return all(
+        conditions.get(each["type"], {}).get(name) == value
+        for each in written.pop("conditions")
+        for name, value in each.items()
+    ) and all(status.get(name) == value for name, value in written.items())
 
 
 def rejection_patch(uid: str, generation: int, reason: str, message: str, now: int) -> Document:

@@ -41,6 +41,7 @@ from fakeapi.controlplane.kubelet.pod_lifecycle import PodLifecycle, Termination
 from fakeapi.controlplane.kubelet.pod_status import (
     PodEvent,
     WrittenConditions,
+    is_status_written,
     pod_events,
     rejection_patch,
     status_patch,
@@ -59,7 +60,7 @@ from policies.kubernetes.releases import NEWEST
 
 
 def restore_pod(pod: KubeletPod, script: PodScript, now: int) -> PodLifecycle:
-    """Restore the lifecycle of a pod that has a start time, or is running."""
+    """Return the lifecycle of a pod that has a start time, or is running, as its status tells."""
     admitted = parse_time(pod.status.start_time) or now
     lifecycle = PodLifecycle.admit(pod, script, min(admitted, now))
     listed = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
@@ -72,8 +73,6 @@ def restore_pod(pod: KubeletPod, script: PodScript, now: int) -> PodLifecycle:
             _assume_state(container, lifecycle.admitted, now)
     lifecycle.sandbox = any(container.ever_started for container in lifecycle.containers)
     lifecycle.initialized = any(container.ever_started for container in lifecycle.apps)
-    lifecycle.advance(now)
-    lifecycle.sync_containers(now)
     return lifecycle
 
 
@@ -173,23 +172,43 @@ class PodWorker(KubeletWorker):
                 self._hollow_nodes.wait_for_victims(unadmitted, decision.victims)
                 self._preempt(hollow, decision.victims, now)
                 return False
-        self._start_pod(hollow, pod, allocated, now)
+        self._start_pod(hollow, unadmitted.observed, allocated, now)
         return True
 
     def _start_pod(
-        self, hollow: HollowNode, pod: KubeletPod, allocated: AllocatedPod, now: int
+        self,
+        hollow: HollowNode,
+        observed: DecodedObject[KubeletPod],
+        allocated: AllocatedPod,
+        now: int,
     ) -> None:
         """Start the lifecycle of an admitted pod, or restore it."""
+        pod = observed.object
         script, report = (
             self._hollow_nodes.pod_script(pod),
             WrittenConditions.read(pod.status.conditions),
         )
         begin = restore_pod if _was_admitted(pod) else PodLifecycle.admit
         lifecycle = begin(pod, script, now)
+        running = RunningPod(lifecycle, report, allocated, address=pod.status.pod_ip)
+        if begin is restore_pod:
+            self._resume(hollow, running, observed.raw, now)
         pod.drop_details()
-        self._hollow_nodes.add_running_pod(
-            hollow, RunningPod(lifecycle, report, allocated, address=pod.status.pod_ip)
-        )
+        self._hollow_nodes.add_running_pod(hollow, running)
+
+    def _resume(self, hollow: HollowNode, running: RunningPod, raw: bytes, now: int) -> None:
+        """Resume a restored pod, without a status and events that were written before."""
+        lifecycle = running.lifecycle
+        if self._recorder is not None:
+            running.reported_events = dict.fromkeys(each.key for each in pod_events(lifecycle, now))
+        lifecycle.advance(now)
+        lifecycle.sync_containers(now)
+        patch = status_patch(lifecycle, running.written_conditions, hollow.pod_ips(running), now)
+        if is_status_written(raw, patch):
+            running.written_hash = hash(orjson.dumps(patch))
+            running.phase = patch["status"]["phase"]
+            running.version = int(running.pod.metadata.resource_version or 0)
+            self._hollow_nodes.enqueue_eviction_round(hollow, running)
 
     def _apply_deletion(self, running: RunningPod, now: int) -> None:
         """Terminate a pod that is being deleted, or that another client has finished."""
@@ -216,6 +235,8 @@ class PodWorker(KubeletWorker):
                 hollow, running, observed
             )  # with earlier writes of other clients
             self._hollow_nodes.enqueue_eviction_round(hollow, running)
+        if self._recorder is None:
+            return
         by_key = {event.key: event for event in pod_events(running.lifecycle, now)}
         new = [event for key, event in by_key.items() if key not in running.reported_events]
         running.reported_events = dict.fromkeys(by_key)

@@ -8,8 +8,10 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from fakeapi.controlplane.kubelet.pod_lifecycle import PodLifecycle
 from fakeapi.controlplane.kubelet.pod_worker import restore_pod
 from fakeapi.controlplane.kubelet.script_parser import parse_pod_script
+from fakeapi.controlplane.kubelet.scripts import PodScript
 from fakeapi.controlplane.kubelet.types import KubeletPod
 from tests.builders import Document
 from tests.fakeapi.controlplane.kubelet.pod_timelines import (
@@ -39,6 +41,14 @@ def with_status(
     statuses = {"containerStatuses": list(apps), "initContainerStatuses": list(inits)}
     written = {"phase": "Running", "startTime": LONG_AGO, **statuses, **status}
     return decoded({**msgspec.to_builtins(pod), "status": written})
+
+
+def restored(pod: KubeletPod, script: PodScript, now: int) -> PodLifecycle:
+    """Restore a pod, and process what is due."""
+    life = restore_pod(pod, script, now)
+    life.advance(now)
+    life.sync_containers(now)
+    return life
 
 
 ONE = pod_of(container("a"))
@@ -109,7 +119,7 @@ TABLE: dict[str, tuple[KubeletPod, str, list[str]]] = {
 @pytest.mark.parametrize("case", TABLE)
 def test_pods_of_another_kubelet_are_restored(case: str) -> None:
     pod, script, lines = TABLE[case]
-    life = restore_pod(pod, parse_pod_script(script), seconds(0))
+    life = restored(pod, parse_pod_script(script), seconds(0))
     assert Timeline(life).until(100) == lines
 
 
@@ -121,7 +131,7 @@ def test_a_restarted_kubelet_continues_a_lifecycle(handed_over: int) -> None:
     for condition in status["conditions"]:  # a server keeps no nulls
         del condition["reason"], condition["message"]
     pod = decoded({**msgspec.to_builtins(ONE), "status": status})
-    second = Timeline(restore_pod(pod, script, seconds(handed_over)))
+    second = Timeline(restored(pod, script, seconds(handed_over)))
     for later in range(handed_over, 200):
         ours, theirs = second.status(later), whole.status(later)
         assert ours["containerStatuses"] == theirs["containerStatuses"]
