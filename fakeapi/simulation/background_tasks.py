@@ -44,7 +44,8 @@ from fakeapi.apiserver.endpoints import Api, Response
 from fakeapi.apiserver.kinds.builtin import EVENTS
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
 from fakeapi.apiserver.registry.system_objects import RESTORED_KINDS
-from fakeapi.apiserver.store.object_store import ExpiredError, Store
+from fakeapi.apiserver.store.object_store import Store
+from fakeapi.apiserver.store.store_errors import ExpiredError
 from fakeapi.apiserver.validation.object_validation import pod_spec_errors
 from fakeapi.apiserver.webhooks.calls import WebhookFunction
 from fakeapi.controlplane.components import components

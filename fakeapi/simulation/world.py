@@ -65,7 +65,7 @@ class World:
         The arguments are not modified. Raises StatusError (400, 422) with a line for each problem.
         """
         copies = orjson.loads(orjson.dumps([dict(thing) for thing in objects]))
-        return self.api.put_all(flatten_lists(copies))
+        return self.api.put_all(list(flatten_lists(copies)))
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""

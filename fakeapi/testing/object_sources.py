@@ -10,7 +10,7 @@ any other is a path or a glob.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,24 +46,40 @@ ObjectSource: TypeAlias = Mapping[str, Any] | Model | str | Path
 ObjectSources: TypeAlias = ObjectSource | Iterable[ObjectSource]
 
 
-def read_objects(sources: ObjectSources) -> tuple[list[Document], list[str]]:
+class EncodedDocuments(Collection[Document]):
+    """Documents as JSON: each iteration decodes them anew, one at a time."""
+
+    def __init__(self, encoded: Sequence[bytes]) -> None:
+        self._encoded = encoded
+
+    def __len__(self) -> int:
+        return len(self._encoded)
+
+    def __iter__(self) -> Iterator[Document]:
+        return map(orjson.loads, self._encoded)
+
+    def __contains__(self, document: object) -> bool:
+        return any(document == each for each in self)
+
+
+def read_objects(sources: ObjectSources) -> tuple[EncodedDocuments, list[str]]:
     """Return the objects, items of Lists instead of the Lists, and the source of each in errors.
 
     The result shares no value with the arguments. Raise ManifestError, OSError, and StatusError
     (400) for a list that contains something else.
     """
-    documents: list[Document] = []
+    encoded: list[bytes] = []
     names: list[str] = []
     for source in _each(sources):
         if isinstance(source, str | Path):
             manifests = _read(source)
-            documents += [orjson.loads(manifest.raw) for manifest in manifests]
+            encoded += [manifest.raw for manifest in manifests]
             names += [manifest.source for manifest in manifests]
         else:
             found = list(flatten_lists(orjson.loads(orjson.dumps(manifest_of(source)))))
-            names += [f"document {len(documents) + index}" for index in range(len(found))]
-            documents += found
-    return documents, names
+            names += [f"document {len(encoded) + index}" for index in range(len(found))]
+            encoded += map(orjson.dumps, found)
+    return EncodedDocuments(encoded), names
 
 
 @contextmanager

@@ -89,7 +89,7 @@ class RemoteCluster(ObjectMethods[Document, Sequence[Document], None]):
         """Store objects, files, globs or text as :meth:`fakeapi.FakeCluster.load` does."""
         documents, sources = read_objects(objects)
         with sources_in_errors(sources):
-            return int(self.manage("POST", "load", orjson.dumps(documents))["loaded"])
+            return int(self.manage("POST", "load", orjson.dumps(list(documents)))["loaded"])
 
     def export(self) -> list[dict[str, Any]]:
         """Return all objects as manifests that :meth:`load` accepts."""

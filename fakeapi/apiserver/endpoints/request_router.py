@@ -9,7 +9,7 @@ representation of the answer, the lookup of the target, and the handler of the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Collection, Iterable, MutableMapping
 from copy import deepcopy
 from typing import Final
 
@@ -165,7 +165,7 @@ class Api:
         finally:
             self._reconcile()
 
-    def load(self, documents: Iterable[Document]) -> int:
+    def load(self, documents: Collection[Document]) -> int:
         """Store documents and return their number; custom resources are defaulted and validated.
 
         Raise StatusError (400, 422) with a line for each problem.
@@ -175,7 +175,7 @@ class Api:
         finally:
             self._reconcile()
 
-    def put_all(self, documents: Iterable[Document]) -> int:
+    def put_all(self, documents: Collection[Document]) -> int:
         """Store recorded documents as they are, and return their number; raise StatusError."""
         try:
             return put_documents(self.registry, self.kinds, documents)

@@ -55,12 +55,8 @@ from fakeapi.apiserver.registry.update_checks import check_namespace, check_uid,
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import validate_custom_resource
 from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.store.dry_run import DryRunStore, ObjectReader
-from fakeapi.apiserver.store.object_store import (
-    AlreadyExistsError,
-    Document,
-    Entry,
-    VersionSetError,
-)
+from fakeapi.apiserver.store.object_store import Document, Entry
+from fakeapi.apiserver.store.store_errors import AlreadyExistsError, VersionSetError
 from fakeapi.apiserver.validation.immutable_fields import immutable_field_changes
 from fakeapi.apiserver.validation.object_validation import validate_object, validate_subresource
 from fakeapi.apiserver.wire.errors import (

@@ -34,7 +34,8 @@ import orjson
 from fakeapi.apiserver.objects.patch import STRATEGIC_PATCH
 from fakeapi.apiserver.printers.representation import encoded_response
 from fakeapi.apiserver.registry.generic_registry import Target
-from fakeapi.apiserver.store.object_store import ConflictError, Document, Entry, Store
+from fakeapi.apiserver.store.object_store import Document, Entry, Store
+from fakeapi.apiserver.store.store_errors import ConflictError
 from fakeapi.apiserver.watch.list_pages import encode_object
 from fakeapi.apiserver.wire.http_messages import JSON, Request, Response
 from fakeapi.apiserver.wire.negotiation import PLAIN_JSON, PLAIN_PROTOBUF, negotiate

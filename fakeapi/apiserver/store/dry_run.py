@@ -13,15 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from fakeapi.apiserver.kinds import ResourceInfo
-from fakeapi.apiserver.store.object_store import (
-    AlreadyExistsError,
-    ConflictError,
-    Document,
-    Entry,
-    NotFoundError,
-    StoreEvent,
-    encode_entry,
-)
+from fakeapi.apiserver.store.object_store import Document, Entry, StoreEvent, encode_entry
+from fakeapi.apiserver.store.store_errors import AlreadyExistsError, ConflictError, NotFoundError
 
 
 class ObjectReader(Protocol):

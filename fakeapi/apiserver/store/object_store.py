@@ -38,6 +38,14 @@ import orjson
 
 from fakeapi.apiserver.kinds import ResourceInfo, SelectableField
 from fakeapi.apiserver.store.copy_on_write_map import CopyOnWriteMap
+from fakeapi.apiserver.store.store_errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ExpiredError,
+    HistoryOverflowError,
+    NotFoundError,
+    VersionSetError,
+)
 
 Document = dict[str, Any]
 """One API object as parsed JSON, with the structure that the client sent."""
@@ -45,39 +53,7 @@ Document = dict[str, Any]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 DEFAULT_HISTORY: Final = 32_768
-
-
-class StoreError(Exception):
-    """The current state does not allow a write or a read."""
-
-
-class AlreadyExistsError(StoreError):
-    """The key of a create is in use."""
-
-
-class VersionSetError(StoreError):
-    """A document to be created has a version already."""
-
-
-class ConflictError(StoreError):
-    """A write is based on a version that is not the newest."""
-
-
-class NotFoundError(StoreError):
-    """There is no object with the key."""
-
-
-class ExpiredError(StoreError):
-    """A version is older than the history; ``floor`` is the oldest that can be replayed."""
-
-    def __init__(self, version: int, floor: int) -> None:
-        super().__init__(f"too old resource version: {version} ({floor})")
-        self.version = version
-        self.floor = floor
-
-
-class HistoryOverflowError(ExpiredError):
-    """The events after a version were discarded because the resource has had too many since."""
+_KEPT_STATES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +98,31 @@ EventTap = Callable[["StoreEvent | None"], None]
 
 @dataclass(slots=True)
 class ResourceState:
-    """The objects in key order, the history and the listeners of one resource."""
+    """The objects in key order, the history and the listeners of one resource.
+
+    ``states`` are the objects at some older versions: the next page of a list reads one again.
+    """
 
     objects: CopyOnWriteMap[Entry] = field(default_factory=CopyOnWriteMap)
     events: list[StoreEvent] = field(default_factory=list)
     floor: int = 0
+    states: dict[int, CopyOnWriteMap[Entry]] = field(default_factory=dict)
     listeners: dict[object, Listener] = field(default_factory=dict)
+
+    def state_at(self, version: int, later: Sequence[StoreEvent]) -> CopyOnWriteMap[Entry]:
+        """Return the objects at a version, after which there were the ``later`` events."""
+        objects = self.states.pop(version, None)
+        if objects is None:
+            objects = self.objects.copy()
+            for event in reversed(later):
+                if event.previous is None:
+                    objects.remove(event.entry.key)
+                else:
+                    objects.put(event.entry.key, event.previous)
+        self.states[version] = objects
+        if len(self.states) > _KEPT_STATES:
+            del self.states[next(iter(self.states))]
+        return objects
 
     def discard_until(self, index: int) -> None:
         """Discard the events before ``index``; the version of the last of them is ``floor``."""
@@ -179,13 +174,7 @@ class Store:
         later = self.since(kind, version)
         if not later:
             return self.entries(kind, namespace, start)
-        objects = self._table(kind).objects.copy()
-        for event in reversed(later):
-            if event.previous is None:
-                objects.remove(event.entry.key)
-            else:
-                objects.put(event.entry.key, event.previous)
-        return _span(objects, namespace, start)
+        return _span(self._table(kind).state_at(version, later), namespace, start)
 
     def create(self, kind: ResourceInfo, key: str, document: Document) -> Entry:
         """Store a new object; takes ownership of ``document``.
@@ -268,6 +257,8 @@ class Store:
     def expire_reads(self, version: int) -> None:
         """Let lists at the states before ``version`` expire (at most the newest)."""
         self.oldest_read = max(self.oldest_read, min(version, self.version))
+        for table in self._tables.values():
+            table.states = {at: each for at, each in table.states.items() if at >= self.oldest_read}
 
     def floor(self, kind: ResourceInfo) -> int:
         """Return the oldest version after which all events of ``kind`` are available."""
@@ -298,7 +289,7 @@ class Store:
             source = saved._tables.get(name)
             table.objects = source.objects.copy() if source else CopyOnWriteMap()
         for table in tuple(self._tables.values()):
-            table.floor = self._floor
+            table.floor, table.states = self._floor, {}
             table.wake()
         self._notify_taps(None)
 
@@ -367,7 +358,8 @@ def encode_entry(kind: ResourceInfo, key: str, version: int, document: Document)
     metadata = document.pop("metadata")
     document.pop("kind", None)
     document.pop("apiVersion", None)
-    raw = orjson.dumps({"metadata": metadata, **document})
+    # A copy: bytes as orjson returns them can hold four times their size.
+    raw = bytes(memoryview(orjson.dumps({"metadata": metadata, **document})))
     labels = {sys.intern(k): sys.intern(v) for k, v in (metadata.get("labels") or {}).items()}
     document["metadata"] = metadata
     return Entry(kind, key, version, raw, labels, _field_values(kind.fields, document))

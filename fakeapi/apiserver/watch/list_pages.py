@@ -29,7 +29,8 @@ import orjson
 
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.store.dry_run import ReadOnlyHistory
-from fakeapi.apiserver.store.object_store import Entry, ExpiredError
+from fakeapi.apiserver.store.object_store import Entry
+from fakeapi.apiserver.store.store_errors import ExpiredError
 from fakeapi.apiserver.wire.errors import bad_request, expired, too_large_version
 from fakeapi.apiserver.wire.request_options import ListOptions
 from fakeapi.apiserver.wire.selectors import SelectionPredicate

@@ -34,12 +34,8 @@ import orjson
 
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.store.dry_run import ReadOnlyHistory
-from fakeapi.apiserver.store.object_store import (
-    Entry,
-    ExpiredError,
-    HistoryOverflowError,
-    StoreEvent,
-)
+from fakeapi.apiserver.store.object_store import Entry, StoreEvent
+from fakeapi.apiserver.store.store_errors import ExpiredError, HistoryOverflowError
 from fakeapi.apiserver.wire.errors import StatusError, expired, too_large_version
 from fakeapi.apiserver.wire.http_messages import JSON
 from fakeapi.apiserver.wire.request_options import ListOptions

@@ -4,7 +4,8 @@
 
 Only what must happen at a time uses a timer: a pod's next transition, the slots of leases and
 heartbeats. So thousands of nodes cost what happens on them. All work runs through the queue: while
-it is paused, no kubelet writes anything, and the nodes become silent.
+it is paused, no kubelet writes anything, and the nodes become silent. Heartbeats come first, so
+that no lease expires while the kubelets start many pods; then nodes, before the pods on them.
 """
 
 from __future__ import annotations
@@ -46,6 +47,14 @@ from fakeapi.controlplane.kubelet.types import (
 
 S = TypeVar("S", KubeletNode, KubeletPod)
 
+_RANKS: Final = {"lease": 0, "beat": 0, "node": 1}
+
+
+def _rank(work: KubeletWorkItem) -> int:
+    """Return the rank of a work item: 0 is the first."""
+    return _RANKS.get(work.kind, len(_RANKS))
+
+
 _BOUND: Final = Selection(field_selector="spec.nodeName!=")
 
 
@@ -62,7 +71,7 @@ class HollowKubelet:
         script = options.script or EMPTY_SCRIPT
         recorder = self._events.recorder("kubelet") if script.events else None
         self._client = client
-        self._queue: WorkQueue[KubeletWorkItem] = WorkQueue(clock)
+        self._queue: WorkQueue[KubeletWorkItem] = WorkQueue(clock, rank=_rank)
         self._hollow_nodes = HollowNodes(script, clock, self._queue)
         self._pods = PodWorker(self._hollow_nodes, client, clock, recorder)
         self._nodes = NodeStatusWorker(self._hollow_nodes, client, clock, recorder)

@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_objects_are_loaded_from_everywhere(folder: Path, source: Callable[[Path], Any]) -> None:
     documents, _ = read_objects(source(folder))
-    assert documents == [A, B]
+    assert list(documents) == [A, B]
 
 
 LABELS = {"a": "b"}

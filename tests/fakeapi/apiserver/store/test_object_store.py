@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakeapi.apiserver.kinds.builtin import NODES, PODS
-from fakeapi.apiserver.store.object_store import (
+from fakeapi.apiserver.store.object_store import Entry, Store, StoreEvent
+from fakeapi.apiserver.store.store_errors import (
     AlreadyExistsError,
     ConflictError,
-    Entry,
     ExpiredError,
     NotFoundError,
-    Store,
-    StoreEvent,
 )
 
 
