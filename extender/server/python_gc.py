@@ -10,9 +10,9 @@ connection and its transport, an error and its frames. So
 - objects are frozen when no request is in progress, if that happens soon;
 - newer objects stay unfrozen until they are so many that a collection takes long; cycles that end
   before that are collected as usual;
-- when half as many objects have been added as were frozen at first, everything is unfrozen,
-  collected once, and frozen again, which frees frozen cycles. The cost is two old objects visited
-  for each new one, however often the cluster is replaced.
+- when half as many objects have been added as were frozen at first (or another share), everything
+  is unfrozen, collected once, and frozen again, which frees frozen cycles. The cost is two old
+  objects visited for each new one, however often the cluster is replaced.
 
 The allocator keeps what was freed. After each collection it returns free memory to the operating
 system, so that the process does not stay as large as after a burst of large requests.
@@ -31,6 +31,7 @@ FREEZE_THRESHOLD: Final = 50_000
 """A collection visits this many objects in ten to twenty milliseconds."""
 
 FREEZE_INTERVAL_SECONDS: Final = 60.0
+ADDED_SHARE: Final = 0.5
 _IDLE_TIMEOUT_SECONDS: Final = 10.0
 _IDLE_POLL_SECONDS: Final = 0.05
 
@@ -41,10 +42,14 @@ def always_idle() -> bool:
 
 
 class FrozenObjects:
-    """Frozen objects: first all that exist, then at least ``threshold`` more at a time."""
+    """Frozen objects: first all that exist, then at least ``threshold`` more at a time.
 
-    def __init__(self, threshold: int = FREEZE_THRESHOLD) -> None:
+    All are unfrozen and collected once ``share`` times as many have been added as at first.
+    """
+
+    def __init__(self, threshold: int = FREEZE_THRESHOLD, share: float = ADDED_SHARE) -> None:
         self._threshold = threshold
+        self._share = share
         self._freeze_all()
 
     def collect(self) -> None:
@@ -53,7 +58,7 @@ class FrozenObjects:
         added = len(gc.get_objects())
         if added < self._threshold:
             return
-        if 2 * (self._added + added) < self._first:
+        if self._added + added < self._share * self._first:
             self._added += added
             gc.freeze()
             return
@@ -72,16 +77,18 @@ async def limit_collections(
     clock: Clock,
     is_idle: Callable[[], bool] = always_idle,
     interval_seconds: float = FREEZE_INTERVAL_SECONDS,
+    share: float = ADDED_SHARE,
 ) -> None:
     """Keep the objects of the caches out of garbage collections, until cancelled.
 
     Start when ``synced`` returns, which is when the caches have their first lists. ``is_idle``
     returns whether no request is in progress; if it stays False, objects are frozen after a
-    timeout. Every ``interval_seconds`` objects are frozen if FREEZE_THRESHOLD or more are not.
+    timeout. Every ``interval_seconds`` objects are frozen if FREEZE_THRESHOLD or more are not;
+    ``share`` is that of :class:`FrozenObjects`.
     """
     await synced()
     await _wait_idle(is_idle, clock)
-    frozen = FrozenObjects()
+    frozen = FrozenObjects(share=share)
     while True:
         await clock.sleep(interval_seconds)
         await _wait_idle(is_idle, clock)

@@ -55,6 +55,8 @@ _WITHOUT_CONTROLLER: Final = {
 }
 """Kinds that have no controller here, by resource; with the component that users expect it from."""
 
+_FREEZE_SECONDS: Final = 10.0
+_COLLECTED_SHARE: Final = 4.0
 _COMPONENT_NOUNS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
 
 
@@ -262,6 +264,7 @@ async def _serve(
         stop = stop_signal()  # before files are written, which the end of the block completes
         recording = _record(cluster, outputs.record, stack) if outputs.record else None
         await _start(cluster, stack)
+        _limit_collections(stack)
         _write_kubeconfig(cluster, outputs.kubeconfig)
         print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - part of the interface
         if recording is not None:
@@ -269,6 +272,23 @@ async def _serve(
         await stop.wait()
         if recording is not None and recording.done():
             recording.result()
+
+
+def _limit_collections(stack: AsyncExitStack) -> None:
+    """Keep the objects of a large cluster out of garbage collections until the block ends.
+
+    They are frozen often, because heartbeats and pods add many of them, and rarely collected all
+    together, which can take a second: nearly all that are replaced are freed without a collection.
+    """
+    from extender.kube.rest.clock import SystemClock  # imported on use: start-up time
+    from extender.server.python_gc import limit_collections
+
+    clock = SystemClock()
+    freezing = limit_collections(
+        partial(clock.sleep, 1), clock, interval_seconds=_FREEZE_SECONDS, share=_COLLECTED_SHARE
+    )
+    task = asyncio.create_task(freezing)
+    stack.callback(task.cancel)
 
 
 def _log_missing_controllers(cluster: FakeCluster) -> None:
