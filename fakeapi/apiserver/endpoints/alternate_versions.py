@@ -50,7 +50,7 @@ def serve_converted(
     if isinstance(answer, Watch):
         answer.add_transform(forms.watch_line)
         return answer
-    return replace(answer, body=forms.body(answer.body))
+    return replace(answer, body=forms.body(answer.whole_body), rest=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from fakeapi.apiserver.registry.update_checks import check_namespace
 from fakeapi.apiserver.store.object_store import Document, Entry
 from fakeapi.apiserver.validation.strict_fields import FieldValidator
 from fakeapi.apiserver.validation.warnings import warnings_for
-from fakeapi.apiserver.watch.list_pages import encode_list, encode_object, list_page
+from fakeapi.apiserver.watch.list_pages import encode_object, list_page, list_response
 from fakeapi.apiserver.watch.watch_cursor import Watch
 from fakeapi.apiserver.wire.errors import StatusError, too_large_version
 from fakeapi.apiserver.wire.http_messages import Request, Response
@@ -56,7 +56,7 @@ def list_or_watch(scope: RequestScope) -> Response | Watch:
     if options.watch:
         return Watch(store, target.kind, target.namespace, selection, options)
     page = list_page(store, target.kind, target.namespace, selection, options)
-    return Response(200, encode_list(target.kind, page))
+    return list_response(target.kind, page)
 
 
 def create(scope: RequestScope) -> Response:
@@ -164,7 +164,7 @@ def delete_collection(scope: RequestScope) -> Response:
     for entry in page.entries:
         one = Target(target.kind, target.namespace, entry.fields[0])
         once(("deleted", entry.key), partial(_delete_if_present, registry, one, delete_options))
-    return Response(200, encode_list(target.kind, page))
+    return list_response(target.kind, page)
 
 
 ON_COLLECTION: Final[Mapping[str, ResourceHandler]] = {

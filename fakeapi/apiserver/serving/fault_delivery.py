@@ -247,8 +247,12 @@ def _with_termination(answer: Response, drop: Drop | None, cut: Cut | None) -> D
     if drop is not None:
         return DeliveredResponse(None, answer.status)
     if cut is not None and cut.end == "clean":
-        return DeliveredResponse(replace(answer, body=first_half(answer.body)), answer.status)
+        return DeliveredResponse(_cut_off(answer), answer.status)
     return DeliveredResponse(answer, answer.status, breaks=cut is not None)
+
+
+def _cut_off(answer: Response) -> Response:
+    return replace(answer, body=first_half(answer.whole_body), rest=())
 
 
 def first_half(whole: bytes) -> bytes:

@@ -10,7 +10,8 @@ import asyncio
 import socket
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -34,12 +35,17 @@ async def http_response(
     The headers of the answer replace those of the server.
     """
     headers = {**response_headers(answer.content_type), **server_headers, **answer.headers}
+    pieces = _pieces(answer) if answer.rest else None
     body = answer.body
-    if len(body) > GZIP_BYTES and "gzip" in http.headers.get("Accept-Encoding", ""):
-        body = await asyncio.to_thread(_gzip, body)
+    is_large = pieces is not None or len(body) > GZIP_BYTES
+    if is_large and "gzip" in http.headers.get("Accept-Encoding", ""):
+        if pieces is None:
+            body = await asyncio.to_thread(_gzip, body)
+        else:
+            pieces = _compressed(pieces)
         headers["Content-Encoding"] = "gzip"
         headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Accept-Encoding")))
-    response = web.Response(status=answer.status, body=body, headers=headers)
+    response = web.Response(status=answer.status, body=pieces or body, headers=headers)
     for warning in answer.warnings:
         response.headers.add("Warning", f"299 - {orjson.dumps(warning).decode()}")
     return response
@@ -49,7 +55,8 @@ async def cut_response(
     http: web.BaseRequest, answer: Response, server_headers: Mapping[str, str]
 ) -> web.StreamResponse:
     """Send the head of the whole response and half of its body, and close the connection."""
-    whole = await http_response(http, answer, server_headers)
+    joined = replace(answer, body=answer.whole_body, rest=())
+    whole = await http_response(http, joined, server_headers)
     body = whole.body if isinstance(whole.body, bytes) else b""
     response = web.StreamResponse(status=whole.status, headers=whole.headers)
     response.content_length = len(body)
@@ -78,6 +85,21 @@ def reset_connection(http: web.BaseRequest) -> web.StreamResponse:
 
 def _gzip(body: bytes) -> bytes:
     return zlib.compress(body, level=1, wbits=_GZIP_WINDOW)
+
+
+async def _pieces(answer: Response) -> AsyncIterator[bytes]:
+    """Yield the pieces of a body; other requests are served in between."""
+    yield answer.body
+    for piece in answer.rest:
+        await asyncio.sleep(0)
+        yield piece
+
+
+async def _compressed(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    compressor = zlib.compressobj(level=1, wbits=_GZIP_WINDOW)
+    async for piece in pieces:
+        yield await asyncio.to_thread(compressor.compress, piece)
+    yield compressor.flush()
 
 
 def response_headers(content_type: str) -> dict[str, str]:

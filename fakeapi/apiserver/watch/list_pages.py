@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 import orjson
 
@@ -32,9 +33,12 @@ from fakeapi.apiserver.store.dry_run import ReadOnlyHistory
 from fakeapi.apiserver.store.object_store import Entry
 from fakeapi.apiserver.store.store_errors import ExpiredError
 from fakeapi.apiserver.wire.errors import bad_request, expired, too_large_version
+from fakeapi.apiserver.wire.http_messages import Response
 from fakeapi.apiserver.wire.request_options import ListOptions
 from fakeapi.apiserver.wire.selectors import SelectionPredicate
 
+PIECE: Final = 1_000
+_END: Final = b"]}\n"
 _PRESENT_VERSION = -1
 
 _TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
@@ -75,19 +79,44 @@ def list_page(
     return ListPage(page.version, page.entries, page.continue_token)
 
 
-def encode_list(kind: ResourceInfo, page: ListPage) -> bytes:
-    """Return the encoded list document."""
+class _ListItems:
+    """The rest of an encoded list, from its first item on, in pieces of ``PIECE`` items."""
+
+    def __init__(self, kind: ResourceInfo, entries: Sequence[Entry]) -> None:
+        self._kind = kind
+        self._entries = entries
+
+    def __iter__(self) -> Iterator[bytes]:
+        for begin in range(0, len(self._entries), PIECE):
+            piece = self._entries[begin : begin + PIECE]
+            yield (b"," if begin else b"") + _encode_items(self._kind, piece)
+        yield _END
+
+
+def list_response(kind: ResourceInfo, page: ListPage) -> Response:
+    """Return a list as a response; a large one is encoded in pieces as they are sent."""
+    items = _ListItems(kind, page.entries)
+    if len(page.entries) > PIECE:
+        return Response(200, _encode_head(kind, page), rest=items)
+    return Response(200, b"".join((_encode_head(kind, page), *items)))
+
+
+def _encode_head(kind: ResourceInfo, page: ListPage) -> bytes:
+    """Return an encoded list up to its first item."""
     metadata: dict[str, str | int] = {"resourceVersion": str(page.version)}
     if page.continue_token:
         metadata["continue"] = page.continue_token
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     head = f'{{"kind":"{kind.list_kind}","apiVersion":"{kind.api_version}","metadata":'.encode()
+    return b"".join((head, orjson.dumps(metadata), b',"items":['))
+
+
+def _encode_items(kind: ResourceInfo, entries: Sequence[Entry]) -> bytes:
     if kind.custom is None:
-        items = b",".join([entry.raw for entry in page.entries])
-    else:  # items of custom resources have kind and apiVersion in lists, too
-        items = b",".join([kind.head + entry.raw[1:] for entry in page.entries])
-    return b"".join((head, orjson.dumps(metadata), b',"items":[', items, b"]}\n"))
+        return b",".join([entry.raw for entry in entries])
+    # Items of custom resources have kind and apiVersion in lists, too.
+    return b",".join([kind.head + entry.raw[1:] for entry in entries])
 
 
 def encode_object(kind: ResourceInfo, entry: Entry) -> bytes:

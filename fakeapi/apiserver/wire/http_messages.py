@@ -10,7 +10,7 @@ Source: k8s.io/apiserver/pkg/endpoints/discovery/aggregated/etag.go.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -63,7 +63,8 @@ class Request:
 class Response:
     """One complete HTTP response; ``headers`` are added to, or replace, the usual ones.
 
-    Each of the ``warnings`` becomes a ``Warning`` header.
+    Each of the ``warnings`` becomes a ``Warning`` header. ``rest`` is the rest of the body of a
+    large list, in pieces that are encoded as they are sent.
     """
 
     status: int
@@ -71,6 +72,12 @@ class Response:
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=lambda: _NONE)
     warnings: tuple[str, ...] = ()
+    rest: Iterable[bytes] = ()
+
+    @property
+    def whole_body(self) -> bytes:
+        """The body with its rest."""
+        return b"".join((self.body, *self.rest)) if self.rest else self.body
 
 
 def parse_query(text: str) -> Mapping[str, str]:

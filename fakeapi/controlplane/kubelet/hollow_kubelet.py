@@ -113,6 +113,7 @@ class HollowKubelet:
 
     async def _sync(self, work: KubeletWorkItem) -> float | None:
         if work.kind == "pod":
+            await asyncio.sleep(0)  # thousands of pods may be resumed without a request
             return await self._pods.sync(work.name)
         if work.kind == "node":
             return await self._sync_node(work.name)

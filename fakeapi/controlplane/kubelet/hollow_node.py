@@ -41,7 +41,7 @@ class RunningPod:
     delete was sent, ``cleaned`` whether its dead containers were deleted. ``address`` is the one
     allocated to it; its status keeps it to the end, though another pod may have it by then.
     ``evictable`` is the pod as eviction reads it, kept so that a node can evict while the API
-    server is down.
+    server is down. ``restored_from`` is the JSON that it was restored from, until its first status.
     """
 
     lifecycle: PodLifecycle
@@ -56,6 +56,7 @@ class RunningPod:
     cleaned: bool = False
     address: str = ""
     evictable: EvictablePod | None = None
+    restored_from: bytes = b""
 
     @property
     def pod(self) -> KubeletPod:

@@ -192,23 +192,18 @@ class PodWorker(KubeletWorker):
         lifecycle = begin(pod, script, now)
         running = RunningPod(lifecycle, report, allocated, address=pod.status.pod_ip)
         if begin is restore_pod:
-            self._resume(hollow, running, observed.raw, now)
+            self._resume(running, now)
+            running.restored_from = observed.raw
         pod.drop_details()
         self._hollow_nodes.add_running_pod(hollow, running)
 
-    def _resume(self, hollow: HollowNode, running: RunningPod, raw: bytes, now: int) -> None:
-        """Resume a restored pod, without a status and events that were written before."""
+    def _resume(self, running: RunningPod, now: int) -> None:
+        """Process what is due in a restored pod; the events of its status were recorded before."""
         lifecycle = running.lifecycle
         if self._recorder is not None:
             running.reported_events = dict.fromkeys(each.key for each in pod_events(lifecycle, now))
         lifecycle.advance(now)
         lifecycle.sync_containers(now)
-        patch = status_patch(lifecycle, running.written_conditions, hollow.pod_ips(running), now)
-        if is_status_written(raw, patch):
-            running.written_hash = hash(orjson.dumps(patch))
-            running.phase = patch["status"]["phase"]
-            running.version = int(running.pod.metadata.resource_version or 0)
-            self._hollow_nodes.enqueue_eviction_round(hollow, running)
 
     def _apply_deletion(self, running: RunningPod, now: int) -> None:
         """Terminate a pod that is being deleted, or that another client has finished."""
@@ -227,13 +222,14 @@ class PodWorker(KubeletWorker):
         )
         body = orjson.dumps(patch)
         if hash(body) != running.written_hash:
-            observed = await self._patch(running.pod, body)
-            if observed is None:
+            raw, running.restored_from = running.restored_from, b""
+            is_written = raw and is_status_written(raw, patch)
+            observed = None if is_written else await self._patch(running.pod, body)
+            if observed is None and not is_written:
                 return
             running.written_hash, running.phase = hash(body), patch["status"]["phase"]
-            self._hollow_nodes.update_pod(
-                hollow, running, observed
-            )  # with earlier writes of other clients
+            if observed is not None:  # with earlier writes of other clients
+                self._hollow_nodes.update_pod(hollow, running, observed)
             self._hollow_nodes.enqueue_eviction_round(hollow, running)
         if self._recorder is None:
             return

@@ -118,7 +118,7 @@ async def watch_patches(address: Address, watchers: int, patches: int, patchers:
         target = f"{PODS}?watch=1&resourceVersion={version['resourceVersion']}"
         async with asyncio.TaskGroup() as group:
             for connection in watching:
-                group.create_task(_follow(connection, target, patches, seen))
+                group.create_task(follow(connection, target, patches, seen))
             patched = await _patch_flat_out(address, patches, patchers)
             ended = time.perf_counter()
         late = time.perf_counter() - ended
@@ -146,7 +146,7 @@ async def _patch_flat_out(address: Address, patches: int, patchers: int) -> Time
     return await _spread(address, patches, patchers, one)
 
 
-async def _follow(connection: Connection, target: str, count: int, seen: list[float]) -> None:
+async def follow(connection: Connection, target: str, count: int, seen: list[float]) -> None:
     """Read a watch until ``count`` events have come; notes how long each was under way."""
     tail = b""
     async for piece in connection.watch(target):
