@@ -1,6 +1,6 @@
 """The component ``kubelet``: the hollow kubelets of all nodes, in one process.
 
-    nodes, pods  ──watches──>  hollow nodes  ──items──>  queue  ──one at a time──>  client
+    nodes, pods  ──watches──>  hollow nodes  ──items──>  queue  ──some at a time──>  client
 
 Only what must happen at a time uses a timer: a pod's next transition, the slots of leases and
 heartbeats. So thousands of nodes cost what happens on them. All work runs through the queue: while
@@ -47,6 +47,9 @@ from fakeapi.controlplane.kubelet.types import (
 
 S = TypeVar("S", KubeletNode, KubeletPod)
 
+WORKERS: Final = 16
+"""A request of a kubelet waits for all others that the server has received meanwhile."""
+
 _RANKS: Final = {"lease": 0, "beat": 0, "node": 1}
 
 
@@ -78,7 +81,7 @@ class HollowKubelet:
         self._pressure = EvictionManager(self._hollow_nodes, client, clock, recorder)
         leases = NodeLeases(client, clock, self._hollow_nodes.is_speaking)
         self._heartbeats = HeartbeatSchedule(leases, self._nodes, self._queue, context.rng)
-        self.controller = Controller("kubelet", self._queue, self._sync)
+        self.controller = Controller("kubelet", self._queue, self._sync, WORKERS)
 
     async def run(self) -> None:
         """Run the kubelets of all nodes until cancelled."""

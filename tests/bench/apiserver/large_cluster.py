@@ -1,7 +1,7 @@
-"""Loads on a large cluster, a process of its own: ``python -m tests.bench.apiserver.large_cluster``.
+"""Loads on a large cluster, a process of its own, which prints a line of JSON.
 
-It lists all pods, in pages or whole, or watches them with many clients while pods are patched at a
-steady rate, and prints a line of JSON.
+It lists all pods, in pages or whole; watches them with many clients while pods are patched at a
+steady rate; or creates pods at a steady rate, until a scheduler and kubelets have them running.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -24,6 +25,10 @@ EVENTS_PER_SECOND: Final = 1_000
 EVENTS: Final = 10_000
 _PATCHERS: Final = 10
 _PAGE: Final = 500
+CREATED: Final = 6_000
+CREATED_PER_SECOND: Final = 300
+_INCOMING: Final = "bench=incoming"
+_RUNNING: Final = re.compile(rb'"name":"(incoming-[0-9]+)"')
 
 
 async def pages(address: Address) -> dict[str, float]:
@@ -66,6 +71,66 @@ async def watch(address: Address) -> dict[str, float]:
     return {"rate": EVENTS / seconds, **share}
 
 
+async def create(address: Address) -> dict[str, float]:
+    """Create pods at a steady rate; return how many run in a second, and how soon."""
+    begun: dict[str, float] = {}
+    async with connections(address, _PATCHERS + 1) as [watching, *creating]:
+        version = json.loads(await watching.ask("GET", f"{PODS}?limit=1"))["metadata"]
+        target = f"{PODS}?watch=1&labelSelector={_INCOMING}&resourceVersion="
+        running = asyncio.create_task(
+            _wait_running(watching, target + version["resourceVersion"], begun)
+        )
+        started, numbers = time.perf_counter(), iter(range(CREATED))
+        async with asyncio.TaskGroup() as group:
+            for connection in creating:
+                group.create_task(_create(connection, started, numbers, begun))
+        latencies = sorted(await running)
+        seconds = time.perf_counter() - started
+    return {
+        "created": CREATED,
+        "rate": CREATED / seconds,
+        "p50": latencies[len(latencies) // 2],
+        "p99": latencies[len(latencies) * 99 // 100],
+    }
+
+
+async def _create(
+    connection: Connection, started: float, numbers: Iterator[int], begun: dict[str, float]
+) -> None:
+    for number in numbers:
+        await asyncio.sleep(started + number / CREATED_PER_SECOND - time.perf_counter())
+        name = f"incoming-{number:06}"
+        begun[name] = time.perf_counter()
+        await connection.ask("POST", "/api/v1/namespaces/default/pods", _incoming(name))
+
+
+async def _wait_running(
+    connection: Connection, target: str, begun: dict[str, float]
+) -> list[float]:
+    """Return the seconds from each pod's creation until its phase is Running."""
+    running: dict[str, float] = {}
+    rest = b""
+    async for piece in connection.watch(target):
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            found = _RUNNING.search(line)
+            if found is not None and b'"phase":"Running"' in line:
+                name = found[1].decode()
+                running.setdefault(name, time.perf_counter() - begun[name])
+        if len(running) == CREATED:
+            break
+    return list(running.values())
+
+
+def _incoming(name: str) -> bytes:
+    requests = {"cpu": "10m", "memory": "16Mi"}
+    container = {"name": "c", "image": "registry.example/c:1", "resources": {"requests": requests}}
+    key, _, value = _INCOMING.partition("=")
+    metadata = {"name": name, "labels": {key: value}}
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}
+    return json.dumps({**pod, "spec": {"containers": [container]}}).encode()
+
+
 async def _patch(
     connection: Connection, begun: float, numbers: Iterator[int], names: list[str]
 ) -> None:
@@ -84,12 +149,13 @@ def _continue_token(page: bytes) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True, metavar="URL")
-    parser.add_argument("--what", choices=("pages", "whole", "watch"), required=True)
+    parser.add_argument("--what", choices=("pages", "whole", "watch", "create"), required=True)
     asked = parser.parse_args()
     loads: dict[str, Callable[[Address], Awaitable[dict[str, float]]]] = {
         "pages": pages,
         "whole": whole,
         "watch": watch,
+        "create": create,
     }
     found = asyncio.run(loads[asked.what](Address(asked.server)))
     sys.stdout.write(json.dumps(found) + "\n")
