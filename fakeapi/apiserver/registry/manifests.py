@@ -45,9 +45,11 @@ from fakeapi.apiserver.schema.crds.definition_status import (
     record_stored_version,
 )
 from fakeapi.apiserver.schema.typed_document import read_document
-from fakeapi.apiserver.store.object_store import Document, Store
+from fakeapi.apiserver.store.object_store import Document, Entry, Store
 from fakeapi.apiserver.validation.object_validation import validate_object
+from fakeapi.apiserver.watch.list_pages import EncodedItems, encode_typed_items
 from fakeapi.apiserver.wire.errors import StatusError, bad_request
+from fakeapi.apiserver.wire.http_messages import Response
 from fakeapi.apiserver.wire.request_bodies import read_json
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
 
@@ -329,21 +331,25 @@ def _set_priority(pod: Document, classes: Mapping[str, Document]) -> None:
 
 def export(store: Store, kinds: ResourceRegistry) -> list[Document]:
     """Return every object, with kind and apiVersion."""
+    return [
+        {"apiVersion": entry.kind.api_version, "kind": entry.kind.kind, **entry.document()}
+        for entry in _all_entries(store, kinds)
+    ]
+
+
+def _all_entries(store: Store, kinds: ResourceRegistry) -> list[Entry]:
+    """Return every object in its stored version, namespaces first."""
     stored: dict[str, ResourceInfo] = {}
     for kind in sorted(kinds.all, key=_rank):
         if conversion_of(kind) is None:
             stored.setdefault(kind.resource, kind)
-    return [
-        {"apiVersion": kind.api_version, "kind": kind.kind, **entry.document()}
-        for kind in stored.values()
-        for entry in store.entries(kind)
-    ]
+    return [entry for kind in stored.values() for entry in store.entries(kind)]
 
 
-def encode_export(store: Store, kinds: ResourceRegistry) -> bytes:
-    """Return the export as one ``List`` document."""
-    document: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": export(store, kinds)}
-    return orjson.dumps(document) + b"\n"
+def encode_export(store: Store, kinds: ResourceRegistry) -> Response:
+    """Return the export as one ``List`` document, which is encoded in pieces as it is sent."""
+    items = EncodedItems(_all_entries(store, kinds), encode_typed_items)
+    return Response(200, b'{"apiVersion":"v1","kind":"List","items":[', rest=items)
 
 
 def _rank(kind: ResourceInfo) -> tuple[bool, bool]:

@@ -231,7 +231,7 @@ class ManagementApi:
         return Response(404, b"this world's clock cannot be moved over HTTP\n", TEXT)
 
     def _export(self, _request: Request) -> Response:
-        return Response(200, encode_export(self._api.store, self._api.kinds))
+        return encode_export(self._api.store, self._api.kinds)
 
     def _history(self, request: Request) -> Response:
         if "kind" in request.query:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -79,23 +79,36 @@ def list_page(
     return ListPage(page.version, page.entries, page.continue_token)
 
 
-class _ListItems:
+class EncodedItems:
     """The rest of an encoded list, from its first item on, in pieces of ``PIECE`` items."""
 
-    def __init__(self, kind: ResourceInfo, entries: Sequence[Entry]) -> None:
-        self._kind = kind
+    def __init__(
+        self, entries: Sequence[Entry], encode: Callable[[Sequence[Entry]], bytes]
+    ) -> None:
         self._entries = entries
+        self._encode = encode
 
     def __iter__(self) -> Iterator[bytes]:
         for begin in range(0, len(self._entries), PIECE):
-            piece = self._entries[begin : begin + PIECE]
-            yield (b"," if begin else b"") + _encode_items(self._kind, piece)
+            encoded = self._encode(self._entries[begin : begin + PIECE])
+            yield b"," + encoded if begin else encoded
         yield _END
+
+
+def encode_items(entries: Sequence[Entry]) -> bytes:
+    """Return items without kind and apiVersion, as in lists of a built-in kind."""
+    return b",".join([entry.raw for entry in entries])
+
+
+def encode_typed_items(entries: Sequence[Entry]) -> bytes:
+    """Return items with kind and apiVersion, as in lists of a custom kind."""
+    return b",".join([entry.kind.head + entry.raw[1:] for entry in entries])
 
 
 def list_response(kind: ResourceInfo, page: ListPage) -> Response:
     """Return a list as a response; a large one is encoded in pieces as they are sent."""
-    items = _ListItems(kind, page.entries)
+    encode = encode_items if kind.custom is None else encode_typed_items
+    items = EncodedItems(page.entries, encode)
     if len(page.entries) > PIECE:
         return Response(200, _encode_head(kind, page), rest=items)
     return Response(200, b"".join((_encode_head(kind, page), *items)))
@@ -110,13 +123,6 @@ def _encode_head(kind: ResourceInfo, page: ListPage) -> bytes:
             metadata["remainingItemCount"] = page.remaining
     head = f'{{"kind":"{kind.list_kind}","apiVersion":"{kind.api_version}","metadata":'.encode()
     return b"".join((head, orjson.dumps(metadata), b',"items":['))
-
-
-def _encode_items(kind: ResourceInfo, entries: Sequence[Entry]) -> bytes:
-    if kind.custom is None:
-        return b",".join([entry.raw for entry in entries])
-    # Items of custom resources have kind and apiVersion in lists, too.
-    return b",".join([kind.head + entry.raw[1:] for entry in entries])
 
 
 def encode_object(kind: ResourceInfo, entry: Entry) -> bytes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
 
@@ -25,10 +25,10 @@ EVENTS_PER_SECOND: Final = 1_000
 EVENTS: Final = 10_000
 _PATCHERS: Final = 10
 _PAGE: Final = 500
-CREATED: Final = 6_000
+CREATED: Final = 3_000
 CREATED_PER_SECOND: Final = 300
-_INCOMING: Final = "bench=incoming"
-_RUNNING: Final = re.compile(rb'"name":"(incoming-[0-9]+)"')
+_WARMING: Final = 100
+_DEFAULT: Final = "/api/v1/namespaces/default/pods"
 
 
 async def pages(address: Address) -> dict[str, float]:
@@ -73,60 +73,62 @@ async def watch(address: Address) -> dict[str, float]:
 
 async def create(address: Address) -> dict[str, float]:
     """Create pods at a steady rate; return how many run in a second, and how soon."""
-    begun: dict[str, float] = {}
-    async with connections(address, _PATCHERS + 1) as [watching, *creating]:
-        version = json.loads(await watching.ask("GET", f"{PODS}?limit=1"))["metadata"]
-        target = f"{PODS}?watch=1&labelSelector={_INCOMING}&resourceVersion="
-        running = asyncio.create_task(
-            _wait_running(watching, target + version["resourceVersion"], begun)
-        )
-        started, numbers = time.perf_counter(), iter(range(CREATED))
-        async with asyncio.TaskGroup() as group:
-            for connection in creating:
-                group.create_task(_create(connection, started, numbers, begun))
-        latencies = sorted(await running)
-        seconds = time.perf_counter() - started
-    return {
-        "created": CREATED,
-        "rate": CREATED / seconds,
-        "p50": latencies[len(latencies) // 2],
-        "p99": latencies[len(latencies) * 99 // 100],
-    }
+    return await _Creation("incoming", CREATED).run(address)
 
 
-async def _create(
-    connection: Connection, started: float, numbers: Iterator[int], begun: dict[str, float]
-) -> None:
-    for number in numbers:
-        await asyncio.sleep(started + number / CREATED_PER_SECOND - time.perf_counter())
-        name = f"incoming-{number:06}"
-        begun[name] = time.perf_counter()
-        await connection.ask("POST", "/api/v1/namespaces/default/pods", _incoming(name))
+async def warm(address: Address) -> dict[str, float]:
+    """Create a few pods; when they run, the scheduler has listed the cluster."""
+    return await _Creation("warm", _WARMING).run(address)
 
 
-async def _wait_running(
-    connection: Connection, target: str, begun: dict[str, float]
-) -> list[float]:
-    """Return the seconds from each pod's creation until its phase is Running."""
-    running: dict[str, float] = {}
-    rest = b""
-    async for piece in connection.watch(target):
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            found = _RUNNING.search(line)
-            if found is not None and b'"phase":"Running"' in line:
-                name = found[1].decode()
-                running.setdefault(name, time.perf_counter() - begun[name])
-        if len(running) == CREATED:
-            break
-    return list(running.values())
+@dataclass(slots=True)
+class _Creation:
+    """The creation of ``count`` pods: when each was begun, and the seconds until it runs."""
+
+    prefix: str
+    count: int
+    begun: dict[str, float] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
+
+    async def run(self, address: Address) -> dict[str, float]:
+        async with connections(address, _PATCHERS + 1) as [watching, *creating]:
+            listed = json.loads(await watching.ask("GET", f"{PODS}?limit=1"))
+            selected = f"labelSelector=bench={self.prefix}"
+            version = listed["metadata"]["resourceVersion"]
+            target = f"{PODS}?watch=1&{selected}&resourceVersion={version}"
+            started, numbers = time.perf_counter(), iter(range(self.count))
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._follow(watching, target))
+                for connection in creating:
+                    group.create_task(self._create(connection, started, numbers))
+            seconds = time.perf_counter() - started
+        waited = sorted(self.running.values())
+        share = {f"p{rank}": waited[len(waited) * rank // 100] for rank in (50, 99)}
+        return {"created": self.count, "rate": self.count / seconds, **share}
+
+    async def _create(self, connection: Connection, started: float, numbers: Iterator[int]) -> None:
+        for number in numbers:
+            await asyncio.sleep(started + number / CREATED_PER_SECOND - time.perf_counter())
+            name = f"{self.prefix}-{number:06}"
+            self.begun[name] = time.perf_counter()
+            await connection.ask("POST", _DEFAULT, _incoming(name, self.prefix))
+
+    async def _follow(self, connection: Connection, target: str) -> None:
+        rest = b""
+        async for piece in connection.watch(target):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                name = line.partition(b'"name":"')[2].partition(b'"')[0].decode()
+                if b'"phase":"Running"' in line and name not in self.running:
+                    self.running[name] = time.perf_counter() - self.begun[name]
+            if len(self.running) == self.count:
+                return
 
 
-def _incoming(name: str) -> bytes:
+def _incoming(name: str, group: str) -> bytes:
     requests = {"cpu": "10m", "memory": "16Mi"}
     container = {"name": "c", "image": "registry.example/c:1", "resources": {"requests": requests}}
-    key, _, value = _INCOMING.partition("=")
-    metadata = {"name": name, "labels": {key: value}}
+    metadata = {"name": name, "labels": {"bench": group}}
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}
     return json.dumps({**pod, "spec": {"containers": [container]}}).encode()
 
@@ -137,7 +139,7 @@ async def _patch(
     for number in numbers:
         await asyncio.sleep(begun + number / EVENTS_PER_SECOND - time.perf_counter())
         body = b'{"metadata":{"annotations":{"bench/sent":"%d"}}}' % time.perf_counter_ns()
-        pod = f"/api/v1/namespaces/default/pods/{names[number % len(names)]}"
+        pod = f"{_DEFAULT}/{names[number % len(names)]}"
         await connection.ask("PATCH", pod, body, MERGE)
 
 
@@ -149,13 +151,14 @@ def _continue_token(page: bytes) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True, metavar="URL")
-    parser.add_argument("--what", choices=("pages", "whole", "watch", "create"), required=True)
-    asked = parser.parse_args()
-    loads: dict[str, Callable[[Address], Awaitable[dict[str, float]]]] = {
+    loads: dict[str, Callable[[Address], Coroutine[None, None, dict[str, float]]]] = {
         "pages": pages,
         "whole": whole,
         "watch": watch,
         "create": create,
+        "warm": warm,
     }
+    parser.add_argument("--what", choices=loads, required=True)
+    asked = parser.parse_args()
     found = asyncio.run(loads[asked.what](Address(asked.server)))
     sys.stdout.write(json.dumps(found) + "\n")
