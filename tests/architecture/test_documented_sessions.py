@@ -24,8 +24,8 @@ import pytest
 from tests.builders.ledgers import example_records, write_ledger
 from tests.commands import COMMAND, ROOT
 
-ELSEWHERE: Final = {"quick-start.md", "advise"}
-"""A page and a command that need servers: tests/e2e and tests/extender/eviction run them."""
+ELSEWHERE: Final = {"quick-start.md", "large-clusters.md", "advise"}
+"""Pages and a command that need servers: other tests run them."""
 LEDGER: Final = "ledger.db"
 """The file of commands that read a ledger."""
 

@@ -46,9 +46,10 @@ def main() -> None:
     effort = QUICK if asked.quick else FULL
     decisions = ledger.QUICK if asked.quick else ledger.FULL
     extent = scheduling.QUICK if asked.quick else scheduling.FULL
+    nodes = (1_000,) if asked.quick else (1_000, 10_000)
     beside = _beside(asked.beside, asked.token) if asked.only in (None, "fakeapi") else {}
     parts = [
-        Part("fakeapi", fakeapi.measure, beside, asked.quick),
+        Part("fakeapi", lambda: fakeapi.measure(nodes), beside, asked.quick),
         Part("extender", lambda: extender.measure(effort), {}, asked.quick),
         Part("ledger", lambda: ledger.measure(decisions), {}, asked.quick),
         Part("controllers", lambda: controllers.measure(effort.contests), {}, asked.quick),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
+from tests.bench import large_cluster
 from tests.bench.apiserver import admission, custom
 from tests.bench.budgets import Figure, untimed
 from tests.bench.servers.processes import loaded, reprieve
@@ -50,9 +52,10 @@ print(first, statistics.median(start_and_stop() for _ in range(15)))
 """
 
 
-def measure() -> dict[str, Figure]:
-    """Run every benchmark."""
-    parts = (_start, custom.measure, _everyday, _writes, _many, admission.measure, _virtual)
+def measure(nodes: tuple[int, ...]) -> dict[str, Figure]:
+    """Run every benchmark; ``nodes`` are the sizes of large clusters."""
+    large = (partial(large_cluster.measure, each) for each in nodes)
+    parts = (_start, custom.measure, _everyday, _writes, _many, admission.measure, _virtual, *large)
     return {name: figure for part in parts for name, figure in part().items()}
 
 

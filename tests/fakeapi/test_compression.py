@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from fakeapi import FakeCluster
+from fakeapi.apiserver.watch.list_pages import PIECE
 from tests.builders import manifest
 
 GZIP = 16 + zlib.MAX_WBITS
@@ -49,6 +50,26 @@ async def test_large_answers_are_compressed_for_clients_that_can_read_them(
     plain = zlib.decompress(body, GZIP) if encoding else body
     assert orjson.loads(plain)["data"]["text"] == "x" * size
     assert int(headers["Content-Length"]) == len(body)
+
+
+@pytest.mark.parametrize(
+    ("path", "accepted", "count"),
+    [
+        ("/api/v1/namespaces/default/configmaps", "gzip", PIECE + 1),
+        ("/api/v1/namespaces/default/configmaps", "identity", 2 * PIECE + 1),
+        ("/_fakeapi/export", "gzip", PIECE + 1),
+        ("/_fakeapi/export", "identity", PIECE),
+    ],
+)
+async def test_a_large_list_is_sent_in_pieces(
+    cluster: FakeCluster, path: str, accepted: str, count: int
+) -> None:
+    cluster.load(config_map_of_size(f"map-{index:04}", 20) for index in range(count))
+    _, headers, body = await fetch(cluster, path, **{"Accept-Encoding": accepted})
+    plain = zlib.decompress(body, GZIP) if headers.get("Content-Encoding") else body
+    found = [each["metadata"]["name"] for each in orjson.loads(plain)["items"]]
+    assert found[-count:] == [f"map-{index:04}" for index in range(count)]
+    assert ("Content-Encoding" in headers) is (accepted == "gzip")
 
 
 async def test_others_are_served_while_an_answer_is_compressed(cluster: FakeCluster) -> None:

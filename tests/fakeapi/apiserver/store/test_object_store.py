@@ -179,6 +179,30 @@ def test_any_older_state_can_be_listed(script: list[Write]) -> None:
         assert list(store.entries_at(NODES, version)) == state
 
 
+@given(writes, writes)
+def test_a_state_that_was_listed_is_the_same_after_more_writes(
+    script: list[Write], more: list[Write]
+) -> None:
+    store = Store()
+    states = perform(store, script)
+    for version in range(len(states)):
+        store.entries_at(NODES, version)
+    perform(store, more)
+    for version, state in enumerate(states):
+        assert list(store.entries_at(NODES, version)) == state
+
+
+def test_a_compaction_discards_the_states_that_were_listed() -> None:
+    store = Store()
+    for name in "abc":
+        store.create(NODES, name, document(name))
+    assert len(store.entries_at(NODES, 1)) == 1
+    store.compact(2)
+    store.expire_reads(2)
+    with pytest.raises(ExpiredError):
+        store.entries_at(NODES, 1)
+
+
 @given(writes, st.integers(1, 5))
 def test_a_retained_version_and_the_events_since_give_the_present_state(
     script: list[Write], history: int

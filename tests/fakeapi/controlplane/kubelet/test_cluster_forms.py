@@ -100,6 +100,29 @@ async def test_a_fork_has_the_same_script() -> None:
             assert phases(fork) == {"job": "Succeeded", "web": "Running"}
 
 
+async def test_a_loaded_cluster_is_not_written_again() -> None:
+    async with VirtualCluster(run="kubelet", kubelet=SCRIPT) as first:
+        first.load(PODS)
+        await first.clock.advance(10)
+        exported = first.export()
+    kept = [each for each in exported if each["kind"] != "Event"]
+    async with VirtualCluster(run="kubelet", kubelet=SCRIPT) as second:
+        await second.clock.advance(10)  # to the time of the export
+        second.load(kept)
+        await second.clock.advance(10)
+        assert [each.type for each in second.history("pods")] == ["ADDED", "ADDED"]
+        reasons = {each["reason"] for each in second.export() if each["kind"] == "Event"}
+    assert reasons <= {"Starting", "NodeReady"}
+
+
+async def test_a_loaded_pod_without_a_status_of_a_kubelet_gets_one() -> None:
+    async with VirtualCluster(run="kubelet", kubelet=SCRIPT) as cluster:
+        cluster.load([{**pod("web", "node-1"), "status": {"phase": "Running"}}])
+        await cluster.clock.advance(10)
+        *_, [last] = cluster.history("pods").states()
+        assert last["status"]["containerStatuses"][0]["ready"]
+
+
 async def test_a_restored_cluster_continues(kubelets: SetKubelets) -> None:
     stage = await kubelets(node("n"), pod("p0"), pod("p1"))
     saved = stage.cluster.snapshot()
