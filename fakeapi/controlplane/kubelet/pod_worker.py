@@ -184,6 +184,7 @@ class PodWorker(KubeletWorker):
     ) -> None:
         """Start the lifecycle of an admitted pod, or restore it."""
         pod = observed.object
+        pod.share_containers()
         script, report = (
             self._hollow_nodes.pod_script(pod),
             WrittenConditions.read(pod.status.conditions),

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from msgspec import Raw, Struct, ValidationError, field
-from msgspec.json import Decoder
+from msgspec.json import Decoder, decode, encode
 
 from extender.kube.controller_runtime.event_recorder import ObjectReference
 from extender.kube.decoders.object_meta import ObjectMeta, decode_partial
@@ -171,11 +172,20 @@ class KubeletPod(Struct):
         status = self.status
         status.conditions = status.init_container_statuses = status.container_statuses = None
 
+    def share_containers(self) -> None:
+        """Replace the containers by those of an earlier pod that are equal, to save memory."""
+        self.spec.containers = _containers(encode(self.spec.containers))
+
     @property
     def reference(self) -> ObjectReference:
         """The involved object of events about the pod."""
         meta = self.metadata
         return ObjectReference("v1", "Pod", meta.namespace, meta.name, meta.uid)
+
+
+@lru_cache(maxsize=1024)
+def _containers(encoded: bytes) -> list[Container] | None:
+    return decode(encoded, type=list[Container] | None)
 
 
 class NodeAddress(Struct):
