@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -54,8 +55,9 @@ print(first, statistics.median(start_and_stop() for _ in range(15)))
 
 def measure(nodes: tuple[int, ...]) -> dict[str, Figure]:
     """Run every benchmark; ``nodes`` are the sizes of large clusters."""
-    large = (partial(large_cluster.measure, each) for each in nodes)
-    parts = (_start, custom.measure, _everyday, _writes, _many, admission.measure, _virtual, *large)
+    parts: list[Callable[[], dict[str, Figure]]]
+    parts = [_start, custom.measure, _everyday, _writes, _many, admission.measure, _virtual]
+    parts += [partial(large_cluster.measure, each) for each in nodes]
     return {name: figure for part in parts for name, figure in part().items()}
 
 

@@ -22,7 +22,7 @@ from tests.bench.apiserver.loads import connections, follow
 PODS: Final = "/api/v1/pods"
 WATCHERS: Final = 20
 EVENTS_PER_SECOND: Final = 1_000
-EVENTS: Final = 10_000
+EVENTS: Final = 5_000
 _PATCHERS: Final = 10
 _PAGE: Final = 500
 CREATED: Final = 3_000
