@@ -12,7 +12,7 @@ kube-scheduler has no status for a node that is only dropped, and preemption wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -28,6 +28,7 @@ from extender.terminal.log_limits import shortened
 from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot
 from policies.preemption.filtering.status import (
     Code,
+    CountedRejections,
     FilterDecision,
     Rejection,
     refused,
@@ -176,8 +177,8 @@ def _filter_result(args: FilterArgs, decision: FilterDecision) -> extender_v1.Fi
     return extender_v1.FilterResult(
         Nodes=None if by_name else extender_v1.RawNodeList({}, items),
         NodeNames=_feasible_names(args, decision) if by_name else None,
-        FailedNodes=dict(_rejection_messages(decision, resolvable=True)),
-        FailedAndUnresolvableNodes=dict(_rejection_messages(decision, resolvable=False)),
+        FailedNodes=_rejection_messages(decision, resolvable=True),
+        FailedAndUnresolvableNodes=_rejection_messages(decision, resolvable=False),
     )
 
 
@@ -187,10 +188,20 @@ def _feasible_names(args: FilterArgs, decision: FilterDecision) -> Sequence[str]
     return tuple(decision.feasible)
 
 
-def _rejection_messages(decision: FilterDecision, *, resolvable: bool) -> Iterator[tuple[str, str]]:
-    for name, rejection in decision.rejected.items():
+def _rejection_messages(decision: FilterDecision, *, resolvable: bool) -> dict[str, str]:
+    messages: dict[str, str] = {}
+    for rejection, names in _nodes_by_rejection(decision.rejected):
         if rejection.resolvable is resolvable:
-            yield name, _message(rejection)
+            messages |= dict.fromkeys(names, _message(rejection))
+    return messages
+
+
+def _nodes_by_rejection(
+    rejected: Mapping[str, Rejection],
+) -> Iterable[tuple[Rejection, Sequence[str]]]:
+    if isinstance(rejected, CountedRejections):
+        return rejected.by_rejection()
+    return ((rejection, (name,)) for name, rejection in rejected.items())
 
 
 def _message(rejection: Rejection) -> str:

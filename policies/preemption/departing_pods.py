@@ -60,26 +60,29 @@ def may_be_simulated(pod: Pod, release: Release) -> bool:
     return bool(pod.group) and release.simulates_pod_groups and not pod.resize_deferred
 
 
+def without_pods(snapshot: Snapshot, leaves: Callable[[Pod], bool]) -> Snapshot:
+    """Return the snapshot without the pods that leave; the state of a node is built when read.
+
+    All nominated pods count as not assumed.
+    """
+    return replace(
+        snapshot,
+        nodes=_RemainingNodes(snapshot.nodes, leaves),
+        pods_with_anti_affinity=tuple(
+            pod for pod in snapshot.pods_with_anti_affinity if not leaves(pod)
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PossibleVictims:
-    """The pods of ``snapshot`` that a pod group of ``priority`` may have removed.
+    """The pods that a pod group of ``priority`` may have removed.
 
     ``includes`` returns whether a pod is one of them.
     """
 
-    snapshot: Snapshot
     priority: int
     includes: Callable[[Pod], bool]
-
-    def remaining(self) -> Snapshot:
-        """Return the snapshot without them; the state of a node is built when it is read."""
-        return replace(
-            self.snapshot,
-            nodes=_RemainingNodes(self.snapshot.nodes, self.includes),
-            pods_with_anti_affinity=tuple(
-                pod for pod in self.snapshot.pods_with_anti_affinity if not self.includes(pod)
-            ),
-        )
 
 
 def possible_victims(member: Pod, snapshot: Snapshot, release: Release) -> PossibleVictims:
@@ -94,7 +97,7 @@ def possible_victims(member: Pod, snapshot: Snapshot, release: Release) -> Possi
             or units.missing_group(pod) is not None
         )
 
-    return PossibleVictims(snapshot, priority, includes)
+    return PossibleVictims(priority, includes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,4 +119,6 @@ class _RemainingNodes(Mapping[str, NodeState]):
 def _remaining(state: NodeState, leaving: Collection[Pod]) -> NodeState:
     """Return the state of a node without some pods, and with none that may be assumed."""
     nominated = tuple(replace(pod, may_be_assumed=False) for pod in state.nominated)
+    if not leaving and nominated == state.nominated:
+        return state
     return replace(state.without_pods(leaving), nominated=nominated)

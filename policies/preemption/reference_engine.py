@@ -33,6 +33,7 @@ from policies.preemption.departing_pods import (
     may_be_simulated,
     possible_victims,
     without_departing,
+    without_pods,
 )
 from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.filtering import Pipeline, not_evaluated, run_pre_filters
@@ -114,7 +115,8 @@ def filter_with_terminating_pods(
     """
     among = _known(among, snapshot)
     if may_be_simulated(pod, rules.release):
-        remaining = possible_victims(pod, snapshot, rules.release).remaining()
+        victims = possible_victims(pod, snapshot, rules.release)
+        remaining = without_pods(snapshot, victims.includes)
     else:
         names = snapshot.nodes if affects_other_nodes(pod, snapshot) else among
         remaining = without_departing(snapshot, in_time(names, has_time_left))
@@ -122,18 +124,11 @@ def filter_with_terminating_pods(
     if remaining is snapshot or not without.rejected:
         return without
     with_departing = filter_nodes(pod, snapshot, rules, without.rejected, has_time_left)
-    return merge_feasible(without, frozenset(with_departing.feasible), among)
-
-
-def merge_feasible(
-    without: FilterDecision, feasible_with: frozenset[str], among: Collection[str]
-) -> FilterDecision:
-    """Return ``without`` with the nodes added that are ``feasible_with`` the departing pods."""
-    fits = feasible_with.union(without.feasible)
+    fits = {*without.feasible, *with_departing.feasible}
     return replace(
         without,
-        feasible=tuple(name for name in dict.fromkeys(among) if name in fits),
-        rejected={name: r for name, r in without.rejected.items() if name not in feasible_with},
+        feasible=tuple(name for name in among if name in fits),
+        rejected={name: r for name, r in without.rejected.items() if name not in fits},
     )
 
 

@@ -179,7 +179,11 @@ def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
 
 
 class CountedRejections(Mapping[str, Rejection]):
-    """Rejections by node name that count their reasons without a loop over the nodes."""
+    """Rejections by node name that are counted and grouped without a loop over the nodes."""
+
+    @abstractmethod
+    def by_rejection(self) -> Iterator[tuple[Rejection, Sequence[str]]]:
+        """Yield each rejection with the names of its nodes."""
 
     @abstractmethod
     def count_reasons(self) -> Counter[Reason]:

@@ -25,7 +25,7 @@ from policies.preemption.departing_pods import (
     affects_other_nodes,
     may_be_simulated,
     possible_victims,
-    without_departing,
+    without_pods,
 )
 from policies.preemption.filtering import not_evaluated
 from policies.preemption.filtering.status import FEASIBLE, FilterDecision, ending_error
@@ -44,6 +44,7 @@ from policies.preemption.vectorized.status import (
     RejectionsByNode,
     count_reasons,
     fits_without_preemption,
+    names_at,
 )
 from policies.preemption.victims.victim_selection import ineligibility
 
@@ -147,26 +148,32 @@ class VectorizedEngine:
         requested = self._requested_rows(snapshot, among)
         if may_be_simulated(pod, self.rules.release):
             victims = possible_victims(pod, snapshot, self.rules.release)
-            remaining, absent = victims.remaining(), possible_victim_marks(victims, self._columns)
+            leaves, absent = victims.includes, possible_victim_marks(victims, self._columns)
         else:
             departing = self._departing_names(
                 _EVERY_ROW if affects_other_nodes(pod, snapshot) else requested.rows
             )
             if not departing:
                 return self._filter(pod, snapshot, requested, has_time_left)
-            remaining = without_departing(snapshot, departing)
             absent = departing_marks(self._columns, departing)
-        evaluation = self._build_evaluation(pod, remaining, has_time_left, absent)
-        if evaluation is None:
+
+            def leaves(each: Pod) -> bool:
+                return each.departing and each.node_name in departing
+
+        remaining = without_pods(snapshot, leaves)
+        without = self._build_evaluation(pod, remaining, has_time_left, absent)
+        staying = self._build_evaluation(pod, snapshot, has_time_left)
+        if without is None or staying is None:
             return reference_engine.filter_with_terminating_pods(
                 pod, snapshot, self.rules, among, has_time_left
             )
-        without = self._filtered(evaluation, requested, has_time_left).decision
-        if not without.rejected:
-            return without
-        with_departing = self.filter_nodes(pod, snapshot, list(without.rejected), has_time_left)
-        feasible = frozenset(with_departing.feasible)
-        return reference_engine.merge_feasible(without, feasible, requested.order)
+        found = _filter_rows(without, requested.rows, has_time_left)
+        refused, undecided = without.rejections.split(found)
+        places = np.flatnonzero(refused)
+        rows = np.arange(len(self._columns.names))[requested.rows][places]
+        found, _ = staying.rejections.split(_filter_rows(staying, rows, has_time_left))
+        refused[places[found == FITS]] = FITS
+        return self._filter_decision(without, requested, refused, undecided)
 
     def preempt(
         self,
@@ -211,14 +218,14 @@ class VectorizedEngine:
         names, rows = self._columns.row_names.known(among)
         return RequestedRows(names, rows, names)
 
-    def _departing_names(self, rows: Rows) -> list[str]:
+    def _departing_names(self, rows: Rows) -> frozenset[str]:
         """Return the names of those of ``rows`` that have departing pods."""
         columns = self._columns
         if not columns.departing:
-            return []
+            return frozenset()
         marks = np.zeros(len(columns.names), np.bool_)
         marks[rows] = True
-        return [name for name in columns.departing if marks[columns.index[name]]]
+        return frozenset(name for name in columns.departing if marks[columns.index[name]])
 
     def _evaluation(
         self, pod: Pod, snapshot: Snapshot, has_time_left: HasTimeLeft
@@ -258,10 +265,21 @@ class VectorizedEngine:
     def _filtered(
         self, evaluation: PodEvaluation, requested: RequestedRows, has_time_left: HasTimeLeft
     ) -> FilteredRows:
-        pod, rules = evaluation.filter_input.pod, self.rules
         found = evaluation.filter_rows(requested.rows, has_time_left)
         codes, undecided = evaluation.rejections.split(found)
-        decision = FilterDecision(
+        decision = self._filter_decision(evaluation, requested, codes, undecided)
+        return FilteredRows(requested.rows, codes, decision)
+
+    def _filter_decision(
+        self,
+        evaluation: PodEvaluation,
+        requested: RequestedRows,
+        codes: Codes,
+        undecided: Codes,
+    ) -> FilterDecision:
+        """Return the decision by the codes of the refused rows, and of those not evaluated."""
+        pod, rules = evaluation.filter_input.pod, self.rules
+        return FilterDecision(
             pod,
             _feasible(requested, codes),
             RejectionsByNode(requested.names, codes, evaluation.rejections),
@@ -270,7 +288,6 @@ class VectorizedEngine:
             ),
             undecided=RejectionsByNode(requested.names, undecided, evaluation.rejections),
         )
-        return FilteredRows(requested.rows, codes, decision)
 
     def _failure(self, evaluation: PodEvaluation, filtered: FilteredRows) -> str:
         """Return the event's first sentence, which counts the reasons of filtering."""
@@ -350,8 +367,10 @@ def _feasible(requested: RequestedRows, codes: Codes) -> Sequence[str]:
         return tuple(requested.order)
     if refused == len(codes):
         return ()
-    coded = zip(requested.names, codes.tolist(), strict=True)
-    feasible = {name for name, code in coded if code == FITS}
+    fitting = names_at(requested.names, codes == FITS)
+    if requested.order is requested.names:
+        return fitting
+    feasible = frozenset(fitting)
     return tuple(name for name in requested.order if name in feasible)
 
 

@@ -123,12 +123,20 @@ class RowView:
     def requested(self, place: int) -> Ints:
         """Return the sum of the requests of each row for the resource at ``place``."""
         requested = self.of_nodes(self.columns.nodes.requested[place])
-        if self.removed is None and self.absent is None:
-            return requested
-        if self.absent is None:
-            return requested - self.channel_of_removed(FIRST_RESOURCE + place)
-        present: Ints = self.channel(FIRST_RESOURCE + place).sum(axis=0)
-        return present - self.channel_of_removed(FIRST_RESOURCE + place)
+        if self.absent is not None:
+            requested = requested - self._sum_of_absent(FIRST_RESOURCE + place)
+        if self.removed is not None:
+            requested = requested - self.channel_of_removed(FIRST_RESOURCE + place)
+        return requested
+
+    def _sum_of_absent(self, channel: int) -> Ints:
+        """Return the sum of a channel over the absent pods; they are on few rows."""
+        total = np.zeros(len(self.columns.names), np.int64)
+        if self.absent is not None:
+            rows = np.flatnonzero(any_by_row(self.absent))
+            values = self.columns.pod_block.used()[channel][:, rows]
+            total[rows] = (values * self.absent[:, rows]).sum(axis=0)
+        return self.of_nodes(total)
 
     def count(self) -> Ints:
         """Return the number of pods on each row."""

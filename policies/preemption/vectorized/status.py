@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import compress, pairwise
 from typing import Final
 
 import numpy as np
@@ -116,6 +117,11 @@ def count_reasons(codes: Codes, rejections: Rejections) -> Counter[Reason]:
     return counts
 
 
+def names_at(names: Sequence[str], marks: Bools) -> tuple[str, ...]:
+    """Return the marked ones of ``names``."""
+    return tuple(compress(names, marks.tolist()))
+
+
 class RejectionsByNode(CountedRejections):
     """The refused nodes of a decision; ``codes`` are those of ``names``, position by position."""
 
@@ -136,6 +142,16 @@ class RejectionsByNode(CountedRejections):
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._codes))
+
+    def by_rejection(self) -> Iterator[tuple[Rejection, Sequence[str]]]:
+        """Yield each rejection with the names of its nodes."""
+        refused = np.flatnonzero(self._codes)
+        refused = refused[np.argsort(self._codes[refused], kind="stable")]
+        codes, every = self._codes[refused], tuple(self._names)
+        names = [every[place] for place in refused.tolist()]
+        begins = np.flatnonzero(np.diff(codes, prepend=FITS) | fits_without_preemption(codes))
+        for begin, end in pairwise([*begins.tolist(), len(names)]):
+            yield self._rejections.of(int(codes[begin]), names[begin]), names[begin:end]
 
     def count_reasons(self) -> Counter[Reason]:
         """Return the count of each reason; NO_VICTIM_NEEDED is counted without node names."""
