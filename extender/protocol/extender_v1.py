@@ -135,7 +135,9 @@ def decode_preempt(body: bytes, bounds: RequestBounds = UNBOUNDED) -> Steps[Pree
     fields = _fields(body, "ExtenderPreemptionArgs")
     yield
     meta, full = "NodeNameToMetaVictims", "NodeNameToVictims"
-    by_uid = yield from _victims(fields, meta, dict[Name, _MetaVictimsInput | None])
+    by_uid: Mapping[str, _MetaVictimsArgs | _MetaVictimsInput | None] | None = _by_uid(fields)
+    if by_uid is None:
+        by_uid = yield from _victims(fields, meta, dict[Name, _MetaVictimsInput | None])
     in_full = yield from _victims(fields, full, dict[Name, _VictimsInput | None])
     if by_uid is None and in_full is None:
         raise ExtenderDecodeError(
@@ -213,12 +215,26 @@ def _bounded_names_size(body: bytes, bounds: RequestBounds) -> int:
     return len(written)
 
 
-class _NodeListInput(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
-
-
 # An int64 in Go; kube-scheduler uses it as a count, so it is never negative.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class _MetaPodArgs(msgspec.Struct, gc=False):
+    UID: Name
+
+
+class _MetaVictimsArgs(msgspec.Struct, gc=False):
+    """The victims of one node by UID, exactly as kube-scheduler encodes them."""
+
+    Pods: tuple[_MetaPodArgs, ...]
+    NumPDBViolations: _Count
+
+    def uids(self) -> Iterable[str]:
+        return [pod.UID for pod in self.Pods]
+
+
+class _NodeListInput(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
 
 
 class _MetaPodInput(msgspec.Struct):
@@ -265,6 +281,7 @@ _OFFERS_PER_STEP = 1_000
 # A null victim keeps its position, so that the other victims do not count as the complete list.
 _NO_UID = ""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_BY_UID = msgspec.json.Decoder(dict[Name, _MetaVictimsArgs])
 _NULL = b"null"
 _GO_KEYS = {name.lower(): name for name in ("Pods", "NumPDBViolations", "UID")}
 
@@ -351,6 +368,14 @@ def _victims(
     return _decode_or_raise(
         name, lambda: msgspec.convert(_with_go_keys(msgspec.json.decode(written)), kind)
     )
+
+
+def _by_uid(fields: Mapping[str, msgspec.Raw]) -> dict[str, _MetaVictimsArgs] | None:
+    """Decode victims by UID in one pass; None if they are encoded otherwise, or invalid."""
+    try:
+        return _BY_UID.decode(fields.get("nodenametometavictims", b""))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _with_go_keys(victims: dict[str, dict[str, object] | None]) -> object:

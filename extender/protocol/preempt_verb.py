@@ -211,9 +211,11 @@ def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
     snapshot, units = context.snapshot, context.rules.release.evicts_units
     assumed: dict[str, str] = {}
     for node, offer in args.candidates.items():
+        if context.pending_pods.keys().isdisjoint(offer.uids) or node not in snapshot.nodes:
+            continue
         for uid in offer.uids:
             pod = context.pending_pods.get(uid)
-            if pod is None or node not in snapshot.nodes:
+            if pod is None:
                 continue
             # A pod of a unit is offered with each node of the unit; its nomination has its own.
             if not (units and pod.group) or pod.nominated_node == node:

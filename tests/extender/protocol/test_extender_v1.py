@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from extender.kube.decoders.pods import decode_pod
 from extender.protocol import extender_v1
@@ -42,6 +44,7 @@ def lowered(raw: bytes) -> bytes:
 
 TOO_LONG: Final = b"n" * 254
 LARGE: Final = b'{"spec":{"x":"%s"}}' % (b" " * 3 * 2**20)
+NAMES: Final = st.text('aé"\\\n', max_size=5)
 
 
 class TestUpstreamCases:
@@ -278,6 +281,26 @@ class TestPreemptArgs:
     ) -> None:
         body = encoded({"Pod": {}, field: {"n": entry}})
         assert at_once(extender_v1.decode_preempt(body)).candidates == {"n": offer}
+
+    @given(st.dictionaries(NAMES, st.tuples(st.lists(NAMES), st.integers(0, 2**63 - 1))))
+    def test_offers_as_kube_scheduler_encodes_them_are_read_as_in_other_casing(
+        self, offers: dict[str, tuple[list[str], int]]
+    ) -> None:
+        written, lower = (
+            {
+                node: {pods: [{uid: name} for name in names], count: violations}
+                for node, (names, violations) in offers.items()
+            }
+            for pods, uid, count in (
+                ("Pods", "UID", "NumPDBViolations"),
+                ("pods", "uid", "numpdbviolations"),
+            )
+        )
+        found, same = (
+            at_once(extender_v1.decode_preempt(encoded({"Pod": {}, META: entries}))).candidates
+            for entries in (written, lower)
+        )
+        assert list(found.items()) == list(same.items())
 
     def test_a_null_map_beside_the_other_form(self) -> None:
         body = encoded({"Pod": {}, FULL: None, META: {"n": {"Pods": by_uid("x")}}})
