@@ -118,7 +118,14 @@ class _RemainingNodes(Mapping[str, NodeState]):
 
 def _remaining(state: NodeState, leaving: Collection[Pod]) -> NodeState:
     """Return the state of a node without some pods, and with none that may be assumed."""
-    nominated = tuple(replace(pod, may_be_assumed=False) for pod in state.nominated)
+    nominated = not_assumed(state.nominated)
     if not leaving and nominated == state.nominated:
         return state
     return replace(state.without_pods(leaving), nominated=nominated)
+
+
+def not_assumed(nominated: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Return nominated pods as pods that are not assumed."""
+    return tuple(
+        replace(pod, may_be_assumed=False) if pod.may_be_assumed else pod for pod in nominated
+    )

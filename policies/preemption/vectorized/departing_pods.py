@@ -11,6 +11,7 @@ from policies.preemption.columns.cluster_columns import DEPARTING
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.pod_block import FLAGS, PRIORITY
 from policies.preemption.departing_pods import PossibleVictims
+from policies.preemption.vectorized.row_view import any_by_row
 
 
 def departing_marks(columns: ClusterColumns, names: Collection[str]) -> Bools:
@@ -20,6 +21,13 @@ def departing_marks(columns: ClusterColumns, names: Collection[str]) -> Bools:
     rows = [columns.index[name] for name in names]
     marks[:, rows] = flags[:, rows] & DEPARTING != 0
     return marks
+
+
+def rows_with_departing(columns: ClusterColumns, absent: Bools) -> Bools:
+    """Return the rows with absent pods, or with nominated pods that may be assumed."""
+    found = any_by_row(absent)[: len(columns.names)]
+    found[[columns.index[name] for name in columns.departing]] = True
+    return found
 
 
 def possible_victim_marks(victims: PossibleVictims, columns: ClusterColumns) -> Bools:

@@ -32,7 +32,11 @@ from policies.preemption.filtering.status import FEASIBLE, FilterDecision, endin
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 from policies.preemption.reference_engine import nominated_status
 from policies.preemption.time_limit import HasTimeLeft, no_deadline
-from policies.preemption.vectorized.departing_pods import departing_marks, possible_victim_marks
+from policies.preemption.vectorized.departing_pods import (
+    departing_marks,
+    possible_victim_marks,
+    rows_with_departing,
+)
 from policies.preemption.vectorized.evaluation import DryRunResult, PodEvaluation, build_evaluation
 from policies.preemption.vectorized.filtering.framework import FilterInput
 from policies.preemption.vectorized.row_results import KnownResults
@@ -160,19 +164,23 @@ class VectorizedEngine:
             def leaves(each: Pod) -> bool:
                 return each.departing and each.node_name in departing
 
-        remaining = without_pods(snapshot, leaves)
-        without = self._build_evaluation(pod, remaining, has_time_left, absent)
         staying = self._build_evaluation(pod, snapshot, has_time_left)
+        without = self._build_evaluation(pod, without_pods(snapshot, leaves), has_time_left, absent)
         if without is None or staying is None:
             return reference_engine.filter_with_terminating_pods(
                 pod, snapshot, self.rules, among, has_time_left
             )
-        found = _filter_rows(without, requested.rows, has_time_left)
-        refused, undecided = without.rejections.split(found)
-        places = np.flatnonzero(refused)
-        rows = np.arange(len(self._columns.names))[requested.rows][places]
-        found, _ = staying.rejections.split(_filter_rows(staying, rows, has_time_left))
-        refused[places[found == FITS]] = FITS
+        without.results.rejections = staying.rejections
+        codes = staying.filter_rows(requested.rows, has_time_left)
+        fits = staying.rejections.split(codes)[0] == FITS
+        differs = np.ones(len(self._columns.names), np.bool_)
+        if staying.has_independent_rows and without.has_independent_rows:
+            differs = rows_with_departing(self._columns, absent)
+        rows = np.arange(len(differs))[requested.rows]
+        places = np.flatnonzero(differs[rows])
+        codes[places] = without.filter_rows(rows[places], has_time_left)
+        refused, undecided = without.rejections.split(codes)
+        refused[fits] = FITS
         return self._filter_decision(without, requested, refused, undecided)
 
     def preempt(

@@ -122,6 +122,12 @@ class PodEvaluation:
         """The rejections by code."""
         return self.results.rejections
 
+    @property
+    def has_independent_rows(self) -> bool:
+        """Whether the status of a row depends on no pod of another row."""
+        counted = any(isinstance(each, CountedConstraint) for each in self.constraints)
+        return self.filter_input.pod.storage is None and not counted
+
     def filter_rows(self, rows: Rows, has_time_left: HasTimeLeft) -> Codes:
         """Return for each of ``rows`` the status code of the pod, or FITS.
 
@@ -137,7 +143,7 @@ class PodEvaluation:
         if unknown.any():
             view = self.filter_input.view(rows_where(unknown))
             results.record_filtered(view.rows, self._filter(view, has_time_left))
-        return results.filtered[rows]
+        return results.filtered[rows].copy()
 
     def _filter(self, view: RowView, has_time_left: HasTimeLeft) -> Codes:
         statuses = RowStatuses(self.rejections, len(view))

@@ -20,6 +20,7 @@ from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
+from policies.preemption.departing_pods import not_assumed
 from policies.preemption.filtering import FilterPlugin, has_to_fit_beside
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.time_limit import HasTimeLeft, in_time, no_deadline
@@ -67,9 +68,10 @@ class FilterInput:
         """Return the nominated pods of a row that the pod has to fit beside."""
         found = self._beside.get(row)
         if found is None:
+            nominated = self.columns.states[row].nominated
             found = self._beside[row] = [
                 each
-                for each in self.snapshot.nodes[self.columns.names[row]].nominated
+                for each in (nominated if self.absent is None else not_assumed(nominated))
                 if has_to_fit_beside(each, self.pod, self.scheduler_names)
             ]
         return found
