@@ -8,6 +8,10 @@ loop. A call that finds the queue empty is decided at once.
 By default one decision is made per iteration. Under load an iteration takes long, because it reads
 and refuses calls, and queued calls would starve when the load is highest. So the number of
 decisions per iteration is adjusted until they take about as long as the rest of the iteration.
+
+Filter calls go first: each scheduling cycle waits for one, and a preempt call may take many times
+as long. So a filter call waits for the decision in progress, and for other filter calls. After
+eight of them that overtake a preempt call, one of these goes first.
 """
 
 from __future__ import annotations
@@ -15,6 +19,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Final
+
+_FIRST: Final = "filter"
+_MOST_OVERTAKING: Final = 8
 
 
 class OverloadedError(RuntimeError):
@@ -26,7 +34,7 @@ def _zero_seconds() -> float:
 
 
 class CallQueue:
-    """A FIFO queue of at most ``limit`` calls.
+    """A queue of at most ``limit`` calls; calls of the same verb are in the order of arrival.
 
     ``monotonic`` returns seconds; without it there is always one decision per iteration.
     """
@@ -34,7 +42,9 @@ class CallQueue:
     def __init__(self, limit: int = 64, monotonic: Callable[[], float] = _zero_seconds) -> None:
         self._limit = limit
         self._monotonic = monotonic
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._filters: deque[asyncio.Future[None]] = deque()
+        self._others: deque[asyncio.Future[None]] = deque()
+        self._overtaking = 0
         self._taken = False
         self._batch_size = 1
         self._iteration_began = 0.0
@@ -43,10 +53,10 @@ class CallQueue:
     @property
     def waiting(self) -> int:
         """The number of calls in the queue."""
-        return sum(not waiting.done() for waiting in self._waiting)
+        return sum(not call.done() for call in (*self._filters, *self._others))
 
-    async def acquire(self) -> None:
-        """Return when the call may be decided. Raise OverloadedError."""
+    async def acquire(self, verb: str) -> None:
+        """Return when a call of the verb may be decided. Raise OverloadedError."""
         loop = asyncio.get_running_loop()
         if not self._taken:
             self._taken = True
@@ -57,7 +67,7 @@ class CallQueue:
         if self.waiting >= self._limit:
             raise OverloadedError(f"{self._limit} calls are queued")
         admitted = loop.create_future()
-        self._waiting.append(admitted)
+        (self._filters if verb == _FIRST else self._others).append(admitted)
         await admitted
 
     def record_duration(self, seconds: float) -> None:
@@ -68,14 +78,24 @@ class CallQueue:
         self._adjust_batch_size()
         self._begin_iteration()
         passed = 0
-        while self._waiting and passed < self._batch_size:
-            call = self._waiting.popleft()
-            if not call.done():  # a cancelled call, whose client has disconnected, is skipped
-                call.set_result(None)
-                passed += 1
+        while passed < self._batch_size and (call := self._next_call()) is not None:
+            call.set_result(None)
+            passed += 1
         self._taken = passed > 0
         if passed:
             asyncio.get_running_loop().call_soon(self._run_iteration)
+
+    def _next_call(self) -> asyncio.Future[None] | None:
+        """Remove the next call from the queue and return it; None if there is none."""
+        filters, others = self._filters, self._others
+        while filters or others:
+            overtakes = bool(filters) and self._overtaking < _MOST_OVERTAKING
+            queue = filters if overtakes or not others else others
+            call = queue.popleft()
+            if not call.done():  # a cancelled call, whose client has disconnected, is skipped
+                self._overtaking = self._overtaking + 1 if queue is filters and others else 0
+                return call
+        return None
 
     def _begin_iteration(self) -> None:
         self._iteration_began = self._monotonic()

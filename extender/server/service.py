@@ -142,7 +142,7 @@ class Service:
         if missing:
             raise NotReadyError(f"not ready: waiting for {', '.join(missing)}")
         try:
-            await self.call_queue.acquire()
+            await self.call_queue.acquire(verb_call.verb)
         except OverloadedError as error:
             overloaded = self._fall_back(FallbackReason.OVERLOADED, verb_call, str(error))
             return await _run_in_steps(overloaded)

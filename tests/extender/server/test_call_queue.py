@@ -214,7 +214,7 @@ class TestDeadlinesWithinTheSearch:
 
 class TestCallQueue:
     async def test_a_call_in_an_empty_queue_runs_at_once(self) -> None:
-        taking = CallQueue(0).acquire()
+        taking = CallQueue(0).acquire("filter")
         with pytest.raises(StopIteration):
             taking.send(None)
 
@@ -222,7 +222,7 @@ class TestCallQueue:
         queue, order, rounds = CallQueue(), list[str](), 0
 
         async def call(name: str) -> None:
-            await queue.acquire()
+            await queue.acquire("preempt")
             order.append(f"{name} in {rounds}")
 
         calls = [asyncio.create_task(call(name)) for name in "abc"]
@@ -234,6 +234,26 @@ class TestCallQueue:
         assert queue.waiting == 0
 
     @pytest.mark.parametrize(
+        ("arriving", "deciding"),
+        [
+            ("p P p f F", "p f F P p"),
+            ("f p f f", "f f f p"),
+            ("f p p " + "f " * 12, "f " + "f " * 8 + "p " + "f " * 4 + "p"),
+        ],
+    )
+    async def test_filter_calls_overtake_at_most_eight_times_in_a_row(
+        self, arriving: str, deciding: str
+    ) -> None:
+        queue, order = CallQueue(), list[str]()
+
+        async def call(name: str) -> None:
+            await queue.acquire("filter" if name in "fF" else "preempt")
+            order.append(name)
+
+        await asyncio.gather(*map(call, arriving.split()))
+        assert order == deciding.split()
+
+    @pytest.mark.parametrize(
         ("rest", "least", "most"), [(0.0, 1, 1), (0.4, 1, 1), (4.0, 2, 8), (16.0, 8, 32)]
     )
     async def test_decisions_take_as_long_as_the_rest_of_a_long_iteration(
@@ -243,7 +263,7 @@ class TestCallQueue:
         queue = CallQueue(200, clock.monotonic)
 
         async def call() -> None:
-            await queue.acquire()
+            await queue.acquire("preempt")
             clock.seconds += 1
             in_round[-1] += 1
             queue.record_duration(1)
@@ -259,7 +279,7 @@ class TestCallQueue:
 
     async def test_a_call_to_a_full_queue_is_refused(self) -> None:
         queue = CallQueue(1)
-        calls = [asyncio.create_task(queue.acquire()) for _ in range(3)]
+        calls = [asyncio.create_task(queue.acquire("preempt")) for _ in range(3)]
         await asyncio.sleep(0)
         assert queue.waiting == 1
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
@@ -267,11 +287,11 @@ class TestCallQueue:
 
     async def test_a_cancelled_call_leaves_the_queue(self) -> None:
         queue = CallQueue(1)
-        first, second = (asyncio.create_task(queue.acquire()) for _ in range(2))
+        first, second = (asyncio.create_task(queue.acquire("preempt")) for _ in range(2))
         await asyncio.sleep(0)
         assert queue.waiting == 1
         second.cancel()
-        third = asyncio.create_task(queue.acquire())
+        third = asyncio.create_task(queue.acquire("preempt"))
         await third
         assert (first.done(), second.cancelled()) == (True, True)
         assert queue.waiting == 0
