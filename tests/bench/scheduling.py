@@ -9,7 +9,7 @@ nominations in a second of pods that are created at once.
 - *offered*: the same, and the extender chooses among these nodes;
 - *cluster*: kube-scheduler samples one node, the extender evaluates all of them;
 - *floor*: kube-scheduler samples one node, and an extender agrees at once;
-- *exact*: kube-scheduler alone, on every node. One pod, to compare the chosen victims.
+- *exact*: kube-scheduler alone, on every node. Few rounds: each takes seconds.
 
 Each has its own scheduler process, and extender, and starts with the same cluster.
 """
@@ -58,15 +58,19 @@ _PATIENT_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The sizes of clusters, the number of rounds, and the number of pods created at once."""
+    """The sizes of clusters, the number of rounds, and the number of pods created at once.
+
+    ``exact_rounds`` are those of kube-scheduler alone on every node, which are slow.
+    """
 
     nodes: tuple[int, ...]
     rounds: int
     crowd: int
+    exact_rounds: int
 
 
-FULL: Final = Extent(nodes=(1_000, 5_000), rounds=15, crowd=100)
-QUICK: Final = Extent(nodes=(1_000,), rounds=7, crowd=20)
+FULL: Final = Extent(nodes=(1_000, 5_000), rounds=15, crowd=100, exact_rounds=3)
+QUICK: Final = Extent(nodes=(1_000,), rounds=7, crowd=20, exact_rounds=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +118,33 @@ async def _measure(extent: Extent) -> dict[str, Figure]:
         with loaded(nodes, 30) as api:
             await prepare(api.url)
             costs = {each.name: await _costs(api, each, extent) for each in SETUPS}
-            exact = await _first(api, EXACT)
+            exact = await _exact(api, extent)
         figures |= dict(_figures(nodes, costs, extent))
-        figures |= dict(_choice(nodes, costs["cluster"].first, exact))
+        figures |= dict(_exact_figures(nodes, exact, costs["cluster"]))
+        figures |= dict(_choice(nodes, costs["cluster"].first, exact.first))
     return figures
 
 
-async def _first(api: Server, setup: Setup) -> Chosen:
-    async with _set_up(api, setup) as running:
-        return (await running.arriving.one()).chosen
+async def _exact(api: Server, extent: Extent) -> Costs:
+    async with _set_up(api, EXACT) as running:
+        return await _rounds(running, extent.exact_rounds)
 
 
 async def _costs(api: Server, setup: Setup, extent: Extent) -> Costs:
     async with _set_up(api, setup) as running:
-        costs = Costs((await running.arriving.one()).chosen)  # also the warm-up
-        before = running.processor_seconds()
-        for _ in range(extent.rounds):
-            costs.rounds.append((await running.arriving.one()).seconds)
-        costs.processor = (running.processor_seconds() - before) / extent.rounds
+        costs = await _rounds(running, extent.rounds)
         costs.crowd = await running.arriving.at_once(extent.crowd)
+    return costs
+
+
+async def _rounds(running: _Running, rounds: int) -> Costs:
+    """Create a pod as the warm-up, then one after the other."""
+    costs = Costs((await running.arriving.one()).chosen)
+    before = running.processor_seconds()
+    for _ in range(rounds):
+        costs.rounds.append((await running.arriving.one()).seconds)
+    if rounds:
+        costs.processor = (running.processor_seconds() - before) / rounds
     return costs
 
 
@@ -192,6 +204,21 @@ def _figures(nodes: int, costs: Mapping[str, Costs], extent: Extent) -> NamedFig
         )
         yield f"by-{rival}-{nodes}", _ratio(f"{what}: p50", *took)
         yield f"by-{rival}-{nodes}-processor", _ratio(f"{what}: processor time", *ticked)
+    what = f"cluster by floor, {nodes:,} nodes: time for one of {extent.crowd} at once"
+    crowds = (each.crowd / extent.crowd for each in (cluster_wide, floor))
+    yield f"by-floor-{nodes}-crowd", _ratio(what, *crowds)
+
+
+def _exact_figures(nodes: int, exact: Costs, ours: Costs) -> NamedFigures:
+    if not exact.rounds:
+        return
+    what, latency = f"exact, {nodes:,} nodes: creation to nomination, p50", exact.latency
+    yield f"exact-{nodes}", Figure(what, f"{milliseconds(latency)} of {len(exact.rounds)}", latency)
+    what = f"exact, {nodes:,} nodes: processor time of scheduler for one"
+    shown = milliseconds(exact.processor)
+    yield f"exact-{nodes}-processor", Figure(what, shown, exact.processor)
+    what = f"cluster by exact, {nodes:,} nodes: p50"
+    yield f"by-exact-{nodes}", _ratio(what, ours.latency, latency)
 
 
 def _ratio(what: str, ours: float, other: float) -> Figure:
