@@ -165,6 +165,8 @@ def validate_config(config: Config, now: float, locate: Callable[[str], str]) ->
     yield from _validate_certificates(config, now, locate)
     yield from map(locate, _validate_tracing(config.tracing))
     yield from map(locate, _validate_page(config))
+    if config.workers > 1 and config.ledger is not None:
+        yield locate(f"workers: {config.workers}; expected 1 with a ledger, which has one writer")
 
 
 def _validate_host(host: str) -> Iterator[str]:

@@ -29,6 +29,7 @@ from extender.protocol.verb_context import Search
 from extender.secure_serving.open_files import require_open_files
 from extender.server.process import ServerProcess, run_server
 from extender.server.python_gc import limit_collections
+from extender.server.worker_processes import WorkerGroup, fork_workers
 from extender.terminal.command_line import (
     FeatureGatesOption,
     KubeconfigOption,
@@ -38,6 +39,7 @@ from extender.terminal.command_line import (
 )
 from extender.terminal.log_output import log_to_stderr
 from extender.terminal.loop_errors import log_loop_errors
+from extender.terminal.program import log_line
 
 EXAMPLE: Final = "serve --embedded demo --port 0"
 
@@ -73,6 +75,10 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
             int | None,
             typer.Option("--port", min=0, max=65535, help="Default 8888; 0: any free port."),
         ] = None,
+        workers: Annotated[
+            int | None,
+            typer.Option("--workers", min=1, max=64, help="Processes that share the address."),
+        ] = None,
         policy: Annotated[
             str | None, typer.Option("--policy", metavar="NAME|FILE", help="Order of victims.")
         ] = None,
@@ -105,6 +111,7 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
         flags = {
             "host": host,
             "port": port,
+            "workers": workers,
             "policy": policy,
             "search": search,
             "upstream": upstream,
@@ -122,10 +129,27 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
             raise ConfigError("--embedded serves plain HTTP; expected no tls")
         if embedded is None:
             log_engine_warning()
+        if embedded is not None and settings.workers > 1:
+            raise ConfigError("--embedded serves from one process; expected no workers")
         require_open_files(settings.limits.connections)
-        asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
+        group = _fork(settings) if settings.workers > 1 else None
+        asyncio.run(_serve(settings, kubeconfig, server, embedded, embed, group))
+        if group is not None and (problem := group.finish()):
+            log_line(problem)
+            raise typer.Exit(1)
 
     return serve
+
+
+def _fork(config: Config) -> WorkerGroup:
+    try:
+        return fork_workers(config.workers, config.host, config.port)
+    except OSError as error:
+        raise _unusable_address(config, error) from None
+
+
+def _unusable_address(config: Config, error: OSError) -> ConfigError:
+    return ConfigError(f"{config.host}:{config.port}: {error.strerror}")
 
 
 async def _serve(
@@ -134,8 +158,11 @@ async def _serve(
     server: str | None,
     embedded: str | None,
     embed: StartEmbedded,
+    group: WorkerGroup | None,
 ) -> None:
     log_loop_errors()
+    if group is not None:
+        group.watch()
     async with AsyncExitStack() as stack:
         cluster: EmbeddedCluster | None = None
         transport: Transport
@@ -150,12 +177,15 @@ async def _serve(
         rng = random.Random()  # noqa: S311
         try:
             extender = await stack.enter_async_context(
-                run_server(config, transport, SystemClock(), rng, decision_log)
+                run_server(config, transport, SystemClock(), rng, decision_log, workers=group)
             )
         except OSError as error:
-            raise ConfigError(f"{config.host}:{config.port}: {error.strerror}") from None
+            raise _unusable_address(config, error) from None
         stop = stop_signal()  # before the line that tells a parent process that the server is up
-        print(f"listening on {extender.url}", flush=True)  # noqa: T201 - part of the interface
+        if group is not None:
+            group.call_at_end(stop.set)
+        if group is None or group.is_primary:
+            print(f"listening on {extender.url}", flush=True)  # noqa: T201 - of the interface
         if extender.page_url:
             print(f"ledger on {extender.page_url}", flush=True)  # noqa: T201
         if cluster is not None:

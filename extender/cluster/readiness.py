@@ -66,12 +66,16 @@ class InformerState(Protocol):
 
 @dataclass(slots=True)
 class Readiness:
-    """``informers`` are by kind; each of ``warnings`` returns a warning, "" for none."""
+    """``informers`` are by kind; each of ``warnings`` returns a warning, "" for none.
+
+    ``of_others`` returns why another process of the extender is not ready.
+    """
 
     clock: Clock
     informers: Mapping[str, InformerState] = field(default_factory=dict)
     stale_seconds: float = 180.0
     warnings: list[Callable[[], str]] = field(default_factory=list)
+    of_others: Callable[[], str] = str
     stopping: bool = False
 
     def unsynced_kinds(self) -> list[str]:
@@ -97,7 +101,7 @@ class Readiness:
         missing, silent = self.unsynced_kinds(), self.silent_kinds()
         if missing:
             return f"waiting for {', '.join(missing)}"
-        return f"no recent data for {', '.join(silent)}" if silent else ""
+        return f"no recent data for {', '.join(silent)}" if silent else self.of_others()
 
     def verbose_lines(self) -> Iterator[str]:
         """Yield the lines of ``/readyz?verbose``: the state of each kind, then the warnings."""

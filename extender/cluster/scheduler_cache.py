@@ -27,10 +27,15 @@ from policies.kubernetes.selectors import Labels
 from policies.kubernetes.snapshot import DisruptionBudget, Node, NodeState, Pod, Snapshot
 
 SnapshotObserver = Callable[[Snapshot, Collection[str]], None]
+AssumedObserver = Callable[[str, AssumedPreemption | None], None]
 
 
 def _ignore(_snapshot: Snapshot, _changed: Collection[str]) -> None:
     """Ignore a new snapshot."""
+
+
+def _ignore_assumed(_preemptor: str, _assumed: AssumedPreemption | None) -> None:
+    """Ignore a change of an assumed preemption."""
 
 
 def _ignore_storage_change() -> None:
@@ -43,7 +48,8 @@ class SchedulerCache:
     ``monotonic`` returns seconds; assumed preemptions expire by it. ``on_snapshot`` is called with
     each new snapshot and the names of the nodes that differ from the previous one.
     ``on_storage_change`` is called at once when an object behind a volume or a device claim, or a
-    pod group, changes.
+    pod group, changes. ``on_assume`` is called with the UID of a preemptor and its assumed
+    preemption from then on when an answer, not the watch, changes it.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class SchedulerCache:
         self._follow = on_snapshot
         self._storage_changed = on_storage_change
         self._assumed = AssumedPreemptions()
+        self.on_assume: AssumedObserver = _ignore_assumed
         self._stale: set[str] = set()
         self._changed = True
         self._is_locked = False
@@ -113,6 +120,15 @@ class SchedulerCache:
     def assume(self, assumed: AssumedPreemption) -> None:
         """Assume a preemption until the watch confirms it or its deadline passes."""
         self._mark_nodes(self._assumed.assume(assumed))
+        self.on_assume(assumed.preemptor.uid, assumed)
+
+    def replace_assumed(self, preemptor: str, assumed: AssumedPreemption | None) -> None:
+        """Replace the assumed preemption of a preemptor, by its UID."""
+        older = self._assumed.withdraw(preemptor)
+        if older is not None:
+            self._mark_nodes((older.node,))
+        if assumed is not None:
+            self.assume(assumed)
 
     @contextmanager
     def deciding_anew(self, preemptor: str) -> Iterator[None]:
@@ -125,6 +141,7 @@ class SchedulerCache:
             yield
             return
         self._mark_nodes((older.node,))
+        self.on_assume(preemptor, None)
         with ExitStack() as on_failure:
             on_failure.callback(self.assume, older)
             yield

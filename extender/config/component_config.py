@@ -4,6 +4,7 @@ Every field is optional and has this default::
 
     host: 127.0.0.1           # the address to listen on
     port: 8888                # 0 is any free port
+    workers: 1                # processes that share the address, each with its own informers
     pathPrefixes: []          # the verbs are also served below these paths
     bodyLimitMiB: 64          # a larger request is refused
     policy: kube-scheduler    # a built-in policy, or a file by its path from this one
@@ -211,6 +212,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
 
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8888
+    workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     path_prefixes: tuple[str, ...] = ()
     body_limit_mib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(
         default=64, name="bodyLimitMiB"

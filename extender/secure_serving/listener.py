@@ -12,6 +12,7 @@ Kubernetes, and its DNS names and URIs.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -73,11 +74,12 @@ async def serve_app(
     config: Config,
     connections: ConnectionRegistry,
     context: ContextSource | None,
+    listening: socket.socket | None = None,
 ) -> AsyncIterator[Listener]:
     """Serve while the block runs, or until ``finish`` is called.
 
-    ``context`` returns the current SSL context; without it there is no TLS. Raise OSError for the
-    socket.
+    ``context`` returns the current SSL context; without it there is no TLS. Without a ``listening``
+    socket one is bound. Raise OSError for it.
     """
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_SECONDS)
     await runner.setup()
@@ -86,7 +88,10 @@ async def serve_app(
     acceptor = _Acceptor(runner, runner.server, config, connections, context)
     try:
         loop = asyncio.get_running_loop()
-        listener = await loop.create_server(acceptor.accept, config.host, config.port)
+        if listening is None:
+            listener = await loop.create_server(acceptor.accept, config.host, config.port)
+        else:
+            listener = await loop.create_server(acceptor.accept, sock=listening)
         host = f"[{config.host}]" if ":" in config.host else config.host
         scheme = "http" if context is None else "https"
         url = f"{scheme}://{host}:{listener.sockets[0].getsockname()[1]}"

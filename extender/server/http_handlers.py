@@ -62,13 +62,15 @@ def build_app(
     body_limit: int = 64 * 2**20,
     client_authorizer: ClientCertAuthorizer | None = None,
     id_prefix: str = "call",
+    forwarding: Iterable[Middleware] = (),
 ) -> web.Application:
     """Return the application that serves ``service`` at the root and below each prefix.
 
     ``body_limit`` is in bytes. A request without an ID gets ``id_prefix`` and a number.
+    ``forwarding`` passes authorized requests on to another process.
     """
     guard = [] if client_authorizer is None else [_client_authorization(client_authorizer, service)]
-    app = web.Application(client_max_size=body_limit, middlewares=guard)
+    app = web.Application(client_max_size=body_limit, middlewares=[*guard, *forwarding])
     app.on_response_prepare.append(_on_response_prepare)
     verb = _verb_handler(service, body_limit, id_prefix)
     prefixes = tuple(path_prefixes)
@@ -80,7 +82,7 @@ def build_app(
         "/healthz": _health_handler,
         "/readyz": _ready_handler(service),
         "/metrics": _metrics_handler(service),
-        "/decisions": _decisions_handler(service),
+        "/decisions": decisions_handler(service),
         "/openapi.json": _openapi_handler(openapi_document(prefixes)),
     }
     for path, handler in pages.items():
@@ -292,7 +294,10 @@ def _ready_handler(service: Service) -> Handler:
 
 def _metrics_handler(service: Service) -> Handler:
     async def handle(_: web.Request) -> web.Response:
-        return web.Response(body=service.scrape(), headers={"Content-Type": CONTENT_TYPE})
+        body = service.scrape()
+        if service.others is not None:
+            body = await service.others.sum_metrics(body)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
     return handle
 
@@ -300,13 +305,17 @@ def _metrics_handler(service: Service) -> Handler:
 _DECISION_PARAMETERS: Final = ("limit", "pod", "verb")
 
 
-def _decisions_handler(service: Service) -> Handler:
+def decisions_handler(service: Service) -> Handler:
+    """Return the handler of ``/decisions``."""
+
     async def handle(request: web.Request) -> web.Response:
         query = request.query
         if problem := _query_problem(query):
             return web.Response(status=400, text=f"reprieve: {shortened(problem)}\n")
         size = parse_integer(query.get("limit", ""), INT32_MAX)
         body = service.decision_history.document(size, query.get("pod"), query.get("verb"))
+        if service.others is not None:
+            body = await service.others.merge_decisions(body, query)
         return web.Response(body=body, content_type="application/json")
 
     return handle

@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -34,6 +35,8 @@ from extender.server.http_handlers import build_app
 from extender.server.policy_reloader import PolicyReloader, PolicyUse
 from extender.server.service import Service
 from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
+from extender.server.worker_processes import WorkerGroup
+from extender.server.worker_requests import join_group
 from policies.engine_selection import build_engine
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.preemption.policy import SchedulerRules
@@ -87,11 +90,13 @@ async def run_server(
     rng: random.Random,
     decision_log: DecisionLog | None = None,
     load_rules: Callable[[Config], SchedulerRules] = serving_rules,
+    workers: WorkerGroup | None = None,
 ) -> AsyncIterator[ServerProcess]:
     """Serve while the block runs; then become not ready, finish calls in progress, and stop.
 
     ``load_rules`` is called again when the policy file changes. The caches are filled in the
-    background; until they are, calls are answered with 503. Raise ConfigError, UnknownReleaseError,
+    background; until they are, calls are answered with 503. ``workers`` are the processes that
+    serve the same address, if there are several. Raise ConfigError, UnknownReleaseError,
     CertificateError, and OSError for the socket.
     """
     metrics = Metrics()
@@ -138,11 +143,20 @@ async def run_server(
     if config.tls is not None and config.tls.client_ca:
         authorizer = ClientCertAuthorizer(config.tls.allowed_client_names)
     body_limit, id_prefix = config.body_limit_mib * 2**20, f"{rng.getrandbits(32):08x}"
-    app = build_app(service, config.path_prefixes, body_limit, authorizer, id_prefix)
+    build = partial(build_app, service, config.path_prefixes, body_limit)
     context = None if reloader is None else lambda: reloader.context
     async with (
         _exporting_traces(service, config, clock),
-        serve_app(app, config, connections, context) as listener,
+        join_group(
+            workers, service, lambda: build(id_prefix=f"{id_prefix}-w"), clock
+        ) as forwarding,
+        serve_app(
+            build(authorizer, id_prefix, forwarding),
+            config,
+            connections,
+            context,
+            None if workers is None else workers.listening,
+        ) as listener,
         _serving_page(config, cluster, clock, context) as page_url,
         asyncio.TaskGroup() as group,
     ):
@@ -167,8 +181,11 @@ async def run_server(
         finally:
             service.readiness.stopping = True
             readiness_log.update()
+            stopping = asyncio.sleep(0) if workers is None else workers.stop_workers()
+            stopped = asyncio.ensure_future(stopping)
             await clock.sleep(config.shutdown_delay_seconds)
             await listener.finish()
+            await stopped
             await events.flush()
             if ledger is not None:
                 await ledger.close()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.cluster.readiness import InformerState, Readiness
@@ -79,9 +79,25 @@ class VerbReply:
     record: Callable[[], None]
 
 
+class OtherProcesses(Protocol):
+    """The other processes of a group, as its primary process sees them."""
+
+    async def share(self) -> None:
+        """Return when they have all changes of assumed preemptions."""
+
+    async def sum_metrics(self, own: bytes) -> bytes:
+        """Return the metrics of all processes."""
+
+    async def merge_decisions(self, own: bytes, query: Mapping[str, str]) -> bytes:
+        """Return the decisions of all processes that a query of ``/decisions`` selects."""
+
+
 @dataclass(slots=True)
 class Service:
-    """Answers calls. ``informers`` are by kind; a call waits for none if it is empty."""
+    """Answers calls. ``informers`` are by kind; a call waits for none if it is empty.
+
+    ``others`` are the other processes, if this is the primary process of several.
+    """
 
     cluster: SchedulerCache
     engine: Engine
@@ -97,6 +113,7 @@ class Service:
     preemption_events: PreemptionEventRecorder | None = None
     ledger: DecisionRecorder | None = None
     tracer: Tracer | None = None
+    others: OtherProcesses | None = None
     readiness: Readiness = field(init=False)
     unreadable_costs: UnreadableCosts = field(init=False)
 
@@ -148,9 +165,12 @@ class Service:
             return await _run_in_steps(overloaded)
         started = self.clock.monotonic()
         try:
-            return await _run_in_steps(self.answer(verb_call))
+            reply = await _run_in_steps(self.answer(verb_call))
         finally:
             self.call_queue.record_duration(self.clock.monotonic() - started)
+        if self.others is not None:
+            await self.others.share()
+        return reply
 
     def answer(self, verb_call: VerbCall) -> Steps[VerbReply]:
         """Answer one call, in steps while its body is decoded and while it is decided.
