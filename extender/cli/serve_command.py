@@ -134,7 +134,7 @@ def serve_command(embed: StartEmbedded) -> Callable[..., None]:
         require_open_files(settings.limits.connections)
         group = _fork(settings) if settings.workers > 1 else None
         asyncio.run(_serve(settings, kubeconfig, server, embedded, embed, group))
-        if group is not None and (problem := group.finish()):
+        if group is not None and (problem := group.problem()):
             log_line(problem)
             raise typer.Exit(1)
 

@@ -148,7 +148,7 @@ async def run_server(
     async with (
         _exporting_traces(service, config, clock),
         join_group(
-            workers, service, lambda: build(id_prefix=f"{id_prefix}-w"), clock
+            workers, service, lambda guard: build(None, f"{id_prefix}-w", guard), clock
         ) as forwarding,
         serve_app(
             build(authorizer, id_prefix, forwarding),

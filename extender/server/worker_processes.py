@@ -19,17 +19,16 @@ import signal
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
+from secrets import token_hex
 from typing import Final
 
+_LOOPBACK: Final = "127.0.0.1"
 _BACKLOG: Final = 100
 """As of asyncio."""
 
 
 def _do_nothing() -> None:
-    """Do nothing: nobody waits for the end of a process."""
+    """Do nothing when a process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +44,16 @@ class LinkedProcess:
 class WorkerGroup:
     """The processes that serve one address, as one of them sees them.
 
-    ``listening`` is the shared socket, ``directory`` has a socket of each process for the others.
-    ``ended`` is the worker that has ended first.
+    ``listening`` is the shared socket, ``own`` that for requests of the others, on the loopback
+    address and the port in ``ports`` by number; they must name the ``token``. ``ended`` is the
+    worker that has ended first.
     """
 
     number: int
     listening: socket.socket
-    directory: Path
+    own: socket.socket
+    ports: Sequence[int]
+    token: str
     linked: Sequence[LinkedProcess]
     ended: LinkedProcess | None = field(default=None, init=False)
     _on_end: Callable[[], None] = field(default=_do_nothing, init=False)
@@ -61,9 +63,9 @@ class WorkerGroup:
         """Whether this process is the primary."""
         return self.number == 0
 
-    def path(self, number: int) -> str:
-        """Return the path of the socket of a process."""
-        return str(self.directory / str(number))
+    def url(self, number: int) -> str:
+        """Return the URL of a process for requests of the others."""
+        return f"http://{_LOOPBACK}:{self.ports[number]}"
 
     def watch(self) -> None:
         """Note from now on which linked process ends first."""
@@ -91,12 +93,9 @@ class WorkerGroup:
         for each in self.linked if self.is_primary else ():
             await asyncio.to_thread(os.waitpid, each.pid, 0)
 
-    def finish(self) -> str:
-        """Remove the sockets between the processes; return why the primary ends, or ""."""
-        if not self.is_primary:
-            return ""
-        rmtree(self.directory)
-        lost = self.ended
+    def problem(self) -> str:
+        """Return why the primary ends, or ""."""
+        lost = self.ended if self.is_primary else None
         return "" if lost is None else f"worker {lost.number} (process {lost.pid}) has ended"
 
 
@@ -107,17 +106,20 @@ def fork_workers(count: int, host: str, port: int) -> WorkerGroup:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    directory = Path(mkdtemp(prefix="reprieve-"))
+    own = [socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG) for _ in range(count)]
+    ports, token = [each.getsockname()[1] for each in own], token_hex()
     linked: list[LinkedProcess] = []
     for number in range(1, count):
         ours, theirs = socket.socketpair()
         primary, pid = os.getpid(), os.fork()
         if pid == 0:
-            _close([ours, *(each.link for each in linked)])
-            return WorkerGroup(number, listening, directory, [LinkedProcess(0, primary, theirs)])
+            _close([ours, *(each.link for each in linked), *own[:number], *own[number + 1 :]])
+            links = [LinkedProcess(0, primary, theirs)]
+            return WorkerGroup(number, listening, own[number], ports, token, links)
         _close([theirs])
         linked.append(LinkedProcess(number, pid, ours))
-    return WorkerGroup(0, listening, directory, linked)
+    _close(own[1:])
+    return WorkerGroup(0, listening, own[0], ports, token, linked)
 
 
 def _close(sockets: Iterable[socket.socket]) -> None:

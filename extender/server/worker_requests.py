@@ -1,4 +1,4 @@
-"""Requests between the processes of a group, over HTTP on sockets of their own.
+"""Requests between the processes of a group, over HTTP on loopback ports of their own.
 
 A worker answers ``filter`` calls and ``/livez``, and forwards all else to the primary. The primary
 tells each worker the assumed preemptions of an answer before it sends the answer: so each effect of
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from secrets import compare_digest
 from typing import Final
 
 import aiohttp
@@ -34,9 +36,12 @@ from policies.kubernetes.integers import INT32_MAX, parse_integer
 
 PRIMARY_NEEDED: Final = "the primary process does not answer"
 _OWN_PATHS: Final = ("/livez", "/healthz")
-_BASE_URL: Final = "http://process"
-_HOP_BY_HOP: Final = frozenset({"connection", "keep-alive", "host", "transfer-encoding", "expect"})
+_PROCESS_HEADER: Final = "X-Reprieve-Process"
+_HOP_BY_HOP: Final = frozenset(
+    {"connection", "keep-alive", "host", "transfer-encoding", "expect", _PROCESS_HEADER.lower()}
+)
 _POLL_SECONDS: Final = 0.2
+_ANSWER_SECONDS: Final = 5.0
 _ASSUMED: Final = "/assumed"
 
 AssumedChange = tuple[str, AssumedPreemption | None]
@@ -47,18 +52,18 @@ AssumedChange = tuple[str, AssumedPreemption | None]
 async def join_group(
     group: WorkerGroup | None,
     service: Service,
-    build_app: Callable[[], web.Application],
+    build_app: Callable[[Sequence[Middleware]], web.Application],
     clock: Clock,
 ) -> AsyncIterator[Sequence[Middleware]]:
     """Connect the processes of a group while the block runs; of one process there is none.
 
-    The value is what the public application needs. The primary serves ``build_app()`` to workers.
+    The value is what the public application needs. The primary serves ``build_app`` to workers.
     """
     if group is None:
         yield ()
     elif group.is_primary:
         async with (
-            serve_process(build_app(), group.path(group.number)),
+            serve_process(build_app((_requiring(group.token),)), group.own),
             asking_workers(group, service) as workers,
         ):
             await workers.wait_listening(group, clock)
@@ -67,25 +72,38 @@ async def join_group(
             following.cancel()
     else:
         async with (
-            serve_process(worker_app(service), group.path(group.number)),
+            serve_process(worker_app(service, group.token), group.own),
             forwarding(group) as forward,
         ):
             yield (forward,)
 
 
 @asynccontextmanager
-async def serve_process(app: web.Application, path: str) -> AsyncIterator[None]:
+async def serve_process(app: web.Application, own: socket.socket) -> AsyncIterator[None]:
     """Serve other processes of the group on a socket while the block runs."""
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:
-        await web.UnixSite(runner, path).start()
+        await web.SockSite(runner, own).start()
         yield
     finally:
         await runner.cleanup()
 
 
-def worker_app(service: Service) -> web.Application:
+def _requiring(token: str) -> Middleware:
+    """Return what refuses requests that are not from a process of the group."""
+
+    @web.middleware
+    async def require(request: web.Request, handler: Handler) -> web.StreamResponse:
+        named = request.headers.get(_PROCESS_HEADER, "").encode(errors="replace")
+        if not compare_digest(named, token.encode()):
+            return web.Response(status=403)
+        return await handler(request)
+
+    return require
+
+
+def worker_app(service: Service, token: str) -> web.Application:
     """Return the application that a worker serves to the primary."""
 
     async def assume(request: web.Request) -> web.Response:
@@ -100,7 +118,7 @@ def worker_app(service: Service) -> web.Application:
     async def scrape(_: web.Request) -> web.Response:
         return web.Response(body=service.scrape())
 
-    app = web.Application(client_max_size=2**30)
+    app = web.Application(client_max_size=2**30, middlewares=[_requiring(token)])
     app.router.add_put(_ASSUMED, assume)
     app.router.add_get("/readyz", describe)
     app.router.add_get("/metrics", scrape)
@@ -111,7 +129,7 @@ def worker_app(service: Service) -> web.Application:
 @asynccontextmanager
 async def forwarding(group: WorkerGroup) -> AsyncIterator[Middleware]:
     """Forward to the primary what a worker does not answer, while the block runs."""
-    async with _session(group.path(0)) as session:
+    async with _session(group, 0, None) as session:
 
         @web.middleware
         async def forward(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -128,8 +146,8 @@ async def forwarding(group: WorkerGroup) -> AsyncIterator[Middleware]:
 
 async def _forward(session: aiohttp.ClientSession, request: web.Request) -> web.Response:
     body = _body(request) if request.body_exists else None
-    url, sent = f"{_BASE_URL}{request.path_qs}", _end_to_end(request.headers)
-    async with session.request(request.method, url, data=body, headers=sent) as answer:
+    sent = _end_to_end(request.headers)
+    async with session.request(request.method, request.path_qs, data=body, headers=sent) as answer:
         headers = _end_to_end(answer.headers)
         headers.pop("Content-Length", None)  # the response has its own
         return web.Response(status=answer.status, body=await answer.read(), headers=headers)
@@ -213,7 +231,9 @@ async def asking_workers(group: WorkerGroup, service: Service) -> AsyncIterator[
     """Share assumed preemptions with the workers, and ask them, while the block runs."""
     async with AsyncExitStack() as stack:
         sessions = {
-            each.number: await stack.enter_async_context(_session(group.path(each.number)))
+            each.number: await stack.enter_async_context(
+                _session(group, each.number, _ANSWER_SECONDS)
+            )
             for each in group.linked
         }
         workers = Workers(sessions)
@@ -222,10 +242,13 @@ async def asking_workers(group: WorkerGroup, service: Service) -> AsyncIterator[
         yield workers
 
 
-def _session(path: str) -> aiohttp.ClientSession:
-    connector = aiohttp.UnixConnector(path, limit=0)
-    timeout = aiohttp.ClientTimeout(total=None)
-    return aiohttp.ClientSession(_BASE_URL, connector=connector, timeout=timeout)
+def _session(group: WorkerGroup, number: int, seconds: float | None) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        group.url(number),
+        headers={_PROCESS_HEADER: group.token},
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=seconds),
+    )
 
 
 async def _get(
@@ -234,7 +257,7 @@ async def _get(
     try:
         async with session.get(path, params=query) as answer:
             return await answer.read() if answer.status == 200 else None
-    except aiohttp.ClientError:
+    except (aiohttp.ClientError, TimeoutError):
         return None
 
 

@@ -11,7 +11,17 @@ from policies.preemption.columns.cluster_columns import DEPARTING
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.pod_block import FLAGS, PRIORITY
 from policies.preemption.departing_pods import PossibleVictims
-from policies.preemption.vectorized.row_view import any_by_row
+from policies.preemption.vectorized.evaluation import PodEvaluation
+from policies.preemption.vectorized.row_view import Rows, any_by_row
+
+
+def names_with_departing(columns: ClusterColumns, rows: Rows) -> frozenset[str]:
+    """Return the names of those of ``rows`` that have departing pods."""
+    if not columns.departing:
+        return frozenset()
+    marks = np.zeros(len(columns.names), np.bool_)
+    marks[rows] = True
+    return frozenset(name for name in columns.departing if marks[columns.index[name]])
 
 
 def departing_marks(columns: ClusterColumns, names: Collection[str]) -> Bools:
@@ -23,8 +33,15 @@ def departing_marks(columns: ClusterColumns, names: Collection[str]) -> Bools:
     return marks
 
 
-def rows_with_departing(columns: ClusterColumns, absent: Bools) -> Bools:
-    """Return the rows with absent pods, or with nominated pods that may be assumed."""
+def rows_that_differ(staying: PodEvaluation, without: PodEvaluation, absent: Bools) -> Bools:
+    """Return the rows whose status may differ without the ``absent`` pods.
+
+    If no row depends on others, that is those with absent pods, or with nominated pods that may be
+    assumed.
+    """
+    columns = without.filter_input.columns
+    if not (staying.has_independent_rows and without.has_independent_rows):
+        return np.ones(len(columns.names), np.bool_)
     found = any_by_row(absent)[: len(columns.names)]
     found[[columns.index[name] for name in columns.departing]] = True
     return found

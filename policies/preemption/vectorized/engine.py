@@ -34,8 +34,9 @@ from policies.preemption.reference_engine import nominated_status
 from policies.preemption.time_limit import HasTimeLeft, no_deadline
 from policies.preemption.vectorized.departing_pods import (
     departing_marks,
+    names_with_departing,
     possible_victim_marks,
-    rows_with_departing,
+    rows_that_differ,
 )
 from policies.preemption.vectorized.evaluation import DryRunResult, PodEvaluation, build_evaluation
 from policies.preemption.vectorized.filtering.framework import FilterInput
@@ -144,19 +145,14 @@ class VectorizedEngine:
         among: Collection[str],
         has_time_left: HasTimeLeft = no_deadline,
     ) -> FilterDecision:
-        """Filter nodes that have departing pods.
-
-        It does the same as
-        :func:`policies.preemption.reference_engine.filter_with_terminating_pods`.
-        """
+        """Do the same as the function of this name of the reference engine."""
         requested = self._requested_rows(snapshot, among)
         if may_be_simulated(pod, self.rules.release):
             victims = possible_victims(pod, snapshot, self.rules.release)
             leaves, absent = victims.includes, possible_victim_marks(victims, self._columns)
         else:
-            departing = self._departing_names(
-                _EVERY_ROW if affects_other_nodes(pod, snapshot) else requested.rows
-            )
+            affected = _EVERY_ROW if affects_other_nodes(pod, snapshot) else requested.rows
+            departing = names_with_departing(self._columns, affected)
             if not departing:
                 return self._filter(pod, snapshot, requested, has_time_left)
             absent = departing_marks(self._columns, departing)
@@ -173,9 +169,7 @@ class VectorizedEngine:
         without.results.rejections = staying.rejections
         codes = staying.filter_rows(requested.rows, has_time_left)
         fits = staying.rejections.split(codes)[0] == FITS
-        differs = np.ones(len(self._columns.names), np.bool_)
-        if staying.has_independent_rows and without.has_independent_rows:
-            differs = rows_with_departing(self._columns, absent)
+        differs = rows_that_differ(staying, without, absent)
         rows = np.arange(len(differs))[requested.rows]
         places = np.flatnonzero(differs[rows])
         codes[places] = without.filter_rows(rows[places], has_time_left)
@@ -226,15 +220,6 @@ class VectorizedEngine:
         names, rows = self._columns.row_names.known(among)
         return RequestedRows(names, rows, names)
 
-    def _departing_names(self, rows: Rows) -> frozenset[str]:
-        """Return the names of those of ``rows`` that have departing pods."""
-        columns = self._columns
-        if not columns.departing:
-            return frozenset()
-        marks = np.zeros(len(columns.names), np.bool_)
-        marks[rows] = True
-        return frozenset(name for name in columns.departing if marks[columns.index[name]])
-
     def _evaluation(
         self, pod: Pod, snapshot: Snapshot, has_time_left: HasTimeLeft
     ) -> PodEvaluation | None:
@@ -279,11 +264,7 @@ class VectorizedEngine:
         return FilteredRows(requested.rows, codes, decision)
 
     def _filter_decision(
-        self,
-        evaluation: PodEvaluation,
-        requested: RequestedRows,
-        codes: Codes,
-        undecided: Codes,
+        self, evaluation: PodEvaluation, requested: RequestedRows, codes: Codes, undecided: Codes
     ) -> FilterDecision:
         """Return the decision by the codes of the refused rows, and of those not evaluated."""
         pod, rules = evaluation.filter_input.pod, self.rules

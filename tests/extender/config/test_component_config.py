@@ -44,6 +44,7 @@ def test_every_field_can_be_set(tmp_path: Path) -> None:
     text = """
 host: 0.0.0.0
 port: 0
+workers: 2
 pathPrefixes: [/scheduler, /a/b]
 bodyLimitMiB: 1
 policy: own.yaml
@@ -57,6 +58,7 @@ log: {level: warning, format: text}
     assert load_config(written(tmp_path, text)) == Config(
         "0.0.0.0",  # noqa: S104 - a text that is read, not a bind
         0,
+        2,
         ("/scheduler", "/a/b"),
         1,
         str(tmp_path / "own.yaml"),

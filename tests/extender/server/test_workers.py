@@ -17,7 +17,7 @@ import pytest
 
 from fakeapi import FakeCluster
 from tests.builders import node_json, pod_json
-from tests.commands import reprieve, serving, start, wait_ready
+from tests.commands import reprieve, serving, start, wait_ready, written
 from tests.extender.conftest import filter_body, preempt_body
 
 URGENT: Final = pod_json("urgent", cpu="1", priority=1000)
@@ -29,6 +29,7 @@ OBJECTS: Final = (
     SMALL,
 )
 CONNECTIONS: Final = 6
+DEADLINES: Final = {"filter": 60_000, "preempt": 60_000}
 
 
 class Clients:
@@ -65,6 +66,12 @@ async def clients(url: str) -> AsyncIterator[Clients]:
         yield Clients(url, sessions)
 
 
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """Return a configuration whose deadlines a busy machine keeps."""
+    return written(tmp_path, "c.yaml", {"port": 0, "deadlineMilliseconds": DEADLINES})
+
+
 @asynccontextmanager
 async def cluster() -> AsyncIterator[FakeCluster]:
     async with FakeCluster(run="none") as found:
@@ -72,8 +79,9 @@ async def cluster() -> AsyncIterator[FakeCluster]:
         yield found
 
 
-async def test_two_processes_answer_alike_and_count_together() -> None:
-    async with cluster() as api, serving("serve", "--server", api.url, "--workers", "2") as url:
+async def test_two_processes_answer_alike_and_count_together(config: str) -> None:
+    flags = "--workers", "2", "--config", config
+    async with cluster() as api, serving("serve", "--server", api.url, *flags) as url:
         await wait_ready(url)
         async with clients(url) as connected:
             before, _ = await connected.call("filter", filter_body(SMALL, "node-1"))
@@ -96,8 +104,9 @@ async def test_two_processes_answer_alike_and_count_together() -> None:
     assert pages == ["ok\n"] * 6
 
 
-async def test_an_assumed_preemption_is_known_to_all_processes() -> None:
-    async with cluster() as api, serving("serve", "--server", api.url, "--workers", "3") as url:
+async def test_an_assumed_preemption_is_known_to_all_processes(config: str) -> None:
+    flags = "--workers", "3", "--config", config
+    async with cluster() as api, serving("serve", "--server", api.url, *flags) as url:
         await wait_ready(url)
         answering: set[str] = set()
         async with asyncio.timeout(30), clients(url) as connected:
