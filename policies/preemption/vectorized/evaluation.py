@@ -131,8 +131,8 @@ class PodEvaluation:
     def filter_rows(self, rows: Rows, has_time_left: HasTimeLeft) -> Codes:
         """Return for each of ``rows`` the status code of the pod, or FITS.
 
-        Rows that could not be evaluated have codes of their own.
-        Raise DeadlineExceededError if ``has_time_left`` returns false.
+        Rows that could not be evaluated have codes of their own. Raise DeadlineExceededError if
+        ``has_time_left`` returns false.
         """
         results = self.results
         unknown = np.zeros(len(results.filtered), np.bool_)

@@ -7,14 +7,14 @@ place a resource; these depend on the past.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.kubernetes.releases import NEWEST
-from policies.kubernetes.snapshot import DisruptionBudget, Node, NodeState, Pod, Resources, Snapshot
+from policies.kubernetes.snapshot import NodeState, Resources, Snapshot
 from policies.kubernetes.storage import ClaimVolume, PodStorage
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.cluster_columns import DEPARTING, READY, TERMINATING
@@ -39,6 +39,7 @@ from policies.preemption.policy import (
 )
 from policies.testing.strategies import TOPOLOGIES, rich_budgets, rich_nodes, rich_residents
 from tests.builders import SECOND, budget, holding, node, pod, snapshot
+from tests.properties.changing_clusters import ClusterState
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 GPU = "example.com/gpu"
@@ -139,34 +140,6 @@ def check(columns: ClusterColumns, now: Snapshot) -> None:
         assert count == (len(columns.pods[row]) if row < len(columns.names) else 0)
         assert (columns.pod_block.block[PRIORITY, count:, row] == EMPTY_PRIORITY).all()
         assert not columns.pod_block.block[PRIORITY + 1 :, count:, row].any()
-
-
-@dataclass
-class ClusterState:
-    """A cluster that changes; unchanged nodes stay the same objects."""
-
-    nodes: dict[str, Node] = field(default_factory=dict)
-    pods: dict[int, Pod] = field(default_factory=dict)
-    budgets: tuple[DisruptionBudget, ...] = ()
-    last: Snapshot = field(default_factory=Snapshot)
-
-    def seen(self) -> Snapshot:
-        whole = snapshot(*self.nodes.values(), *self.pods.values(), *self.budgets)
-        states = {name: self._kept(name, state) for name, state in whole.nodes.items()}
-        self.last = replace(whole, nodes=states, budgets=self.budgets)
-        return self.last
-
-    def _kept(self, name: str, state: NodeState) -> NodeState:
-        before = self.last.nodes.get(name)
-        return before if before is not None and _same(before, state) else state
-
-
-def _same(before: NodeState, after: NodeState) -> bool:
-    return (
-        before.node is after.node
-        and [*map(id, before.pods)] == [*map(id, after.pods)]
-        and [*map(id, before.nominated)] == [*map(id, after.nominated)]
-    )
 
 
 @st.composite

@@ -1,0 +1,151 @@
+"""What an engine keeps between questions changes none of its decisions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.vectorized import VectorizedEngine
+from policies.preemption.vectorized.row_results import MOST_KINDS, KnownResults, kind_of
+from policies.testing.strategies import (
+    NAMESPACES,
+    preemptors,
+    residents,
+    rich_budgets,
+    rich_nodes,
+    rich_residents,
+)
+from tests.builders import budget, node, pod, snapshot
+from tests.properties.changing_clusters import ClusterState
+from tests.properties.engines import assert_agreement
+
+PLACES = ("n1", "n2", "n3", "n4", "n5")
+_places = st.sampled_from(PLACES)
+_numbers = st.integers(0, 15)
+
+
+class ChangingCluster(RuleBasedStateMachine):
+    """Questions of a few kinds about a cluster that changes between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = ClusterState()
+        self.engine = VectorizedEngine()
+        self.kinds: list[Pod] = []
+        self.asked = count()
+
+    @initialize(data=st.data(), kinds=st.lists(preemptors(PLACES), min_size=1, max_size=3))
+    def fill(self, data: st.DataObject, kinds: list[Pod]) -> None:
+        self.kinds = kinds
+        self.cluster.nodes = {name: data.draw(rich_nodes(name)) for name in PLACES}
+        self.cluster.pods = {n: data.draw(residents(n, PLACES)) for n in range(10)}
+        self.cluster.namespaces = {name: {"team": "red"} for name in NAMESPACES}
+
+    @rule(name=_places, data=st.data())
+    def put_node(self, name: str, data: st.DataObject) -> None:
+        self.cluster.nodes[name] = data.draw(rich_nodes(name))
+
+    @rule(name=_places)
+    def delete_node(self, name: str) -> None:
+        self.cluster.nodes.pop(name, None)
+
+    @rule(number=_numbers, data=st.data())
+    def put_pod(self, number: int, data: st.DataObject) -> None:
+        self.cluster.pods[number] = data.draw(rich_residents(number, PLACES))
+
+    @rule(number=_numbers)
+    def delete_pod(self, number: int) -> None:
+        self.cluster.pods.pop(number, None)
+
+    @rule(data=st.data(), number=st.integers(0, 3))
+    def put_budgets(self, data: st.DataObject, number: int) -> None:
+        drawn = (data.draw(rich_budgets(f"budget-{each}")) for each in range(number))
+        self.cluster.budgets = tuple(drawn)
+
+    @rule(allowed=st.integers(0, 2), place=st.integers(0, 2))
+    def change_budget(self, allowed: int, place: int) -> None:
+        self.cluster.budgets = tuple(
+            replace(each, allowed=allowed) if number == place else each
+            for number, each in enumerate(self.cluster.budgets)
+        )
+
+    @rule(name=st.sampled_from(NAMESPACES), team=st.sampled_from(["red", "blue"]))
+    def label_namespace(self, name: str, team: str) -> None:
+        self.cluster.namespaces = {**self.cluster.namespaces, name: {"team": team}}
+
+    @rule(number=st.integers(20, 22), place=_places, kind=st.integers(0, 2))
+    def nominate_one_of_a_kind(self, number: int, place: str, kind: int) -> None:
+        preemptor = self.kinds[kind % len(self.kinds)]
+        self.cluster.pods[number] = replace(
+            preemptor, name=f"asked-{number}", uid=f"asked-{number}", nominated_node=place
+        )
+
+    @rule(kind=st.integers(0, 2), number=st.integers(20, 25))
+    def ask(self, kind: int, number: int) -> None:
+        preemptor = self.kinds[kind % len(self.kinds)]
+        preemptor = replace(preemptor, name=f"asked-{number}", uid=f"asked-{number}")
+        assert_agreement(preemptor, self.cluster.seen(), engine=self.engine)
+
+    @rule(kind=st.integers(0, 2), names=st.sets(_places))
+    def ask_about_some_nodes(self, kind: int, names: set[str]) -> None:
+        preemptor, now = self.kinds[kind % len(self.kinds)], self.cluster.seen()
+        among = sorted(names)
+        fresh = VectorizedEngine()
+        assert self.engine.filter_nodes(preemptor, now, among) == fresh.filter_nodes(
+            preemptor, now, among
+        )
+        assert self.engine.preempt(preemptor, now, among, among) == fresh.preempt(
+            preemptor, now, among, among
+        )
+
+    @invariant()
+    def kinds_are_bounded(self) -> None:
+        assert len(self.engine._known._kinds) <= MOST_KINDS
+
+
+TestChangingCluster = ChangingCluster.TestCase
+
+
+def test_the_kinds_that_were_asked_about_last_are_kept() -> None:
+    known = KnownResults()
+    kinds = [kind_of(pod(priority=each), {}, ()) for each in range(MOST_KINDS + 1)]
+    first, *others = [known.of_kind(kind) for kind in kinds]
+    assert known.of_kind(kinds[1]) is others[0]
+    assert known.of_kind(kinds[0]) is not first
+
+
+def test_pods_that_differ_in_what_no_filter_reads_are_of_one_kind() -> None:
+    one = kind_of(pod("one", labels={"job": "1"}), {}, ())
+    assert one == kind_of(pod("other", labels={"job": "2"}, nominated_node="n1"), {}, ())
+    assert one != kind_of(pod("one", cpu="1"), {}, ())
+
+
+def test_a_second_question_evaluates_only_the_row_that_changed() -> None:
+    states = [node(name, cpu="4") for name in PLACES]
+    before = snapshot(*states, *(pod(name, on=name, cpu="1") for name in PLACES))
+    engine, preemptor = VectorizedEngine(), pod("preemptor", cpu="4", priority=5)
+    engine.preempt(preemptor, before)
+    changed = snapshot(states[0], pod("other", on="n1", cpu="2")).nodes
+    after = replace(before, nodes={**before.nodes, **changed})
+    engine.follow(after, ["n1"])
+    results = engine._known._kinds[0][1]
+    results.follow(engine._columns, (), np.zeros(0, np.int64))
+    assert (~results.is_tried).nonzero()[0].tolist() == [engine._columns.index["n1"]]
+
+
+def test_a_budget_that_changes_concerns_only_rows_with_its_pods() -> None:
+    pods = [pod(name, on=name, labels={"app": name}) for name in PLACES]
+    budgets = [budget(name, match={"app": name}, allowed=1) for name in PLACES]
+    before = snapshot(*map(node, PLACES), *pods, *budgets)
+    engine = VectorizedEngine()
+    engine.follow(before, None)
+    version = engine._columns.versions().max()
+    after = replace(before, budgets=(replace(before.budgets[0], allowed=0), *before.budgets[1:]))
+    engine.follow(after, [])
+    changed = engine._columns.versions() > version
+    assert [engine._columns.names[row] for row in changed.nonzero()[0]] == ["n1"]
