@@ -20,7 +20,8 @@ import msgspec
 from tests.bench import report
 from tests.bench.budgets import Budget, Figure
 from tests.bench.budgets import read as read_budgets
-from tests.bench.decisions.preemption_decisions import PREEMPTORS, VARIANTS
+from tests.bench.decisions.next_questions import PREEMPTORS
+from tests.bench.decisions.preemption_decisions import VARIANTS
 from tests.bench.plot import Axis, Panel, Series, draw
 from tests.bench.report import Measured, table
 from tests.properties.engines import ENGINES

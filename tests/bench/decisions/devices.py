@@ -20,6 +20,7 @@ from policies.preemption.policy import DEFAULT_RULES
 from policies.testing.storage import build_storage
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import pending
+from tests.bench.decisions.questions import kinds_of
 from tests.bench.timing import Effort, latency, milliseconds, repeated
 from tests.builders.devices import GPU, gpu, gpu_claim, gpus, held_by, request, same, uses
 from tests.properties.engines import ENGINES
@@ -39,6 +40,7 @@ def _figures(snapshot: Snapshot, effort: Effort) -> NamedFigures:
     claiming = replace(plain, storage=PodStorage(devices=tuple(uses(_WANTED.name))))
     engine = ENGINES["vectorized"](DEFAULT_RULES)
     engine.follow(cluster.snapshot, None)
+    kinds = kinds_of(plain)
     decide(engine, plain, cluster.snapshot)
     first = decide(engine, claiming, cluster.snapshot)
     what = f"a pod with a claim, {len(snapshot.nodes):,} nodes"
@@ -52,7 +54,7 @@ def _figures(snapshot: Snapshot, effort: Effort) -> NamedFigures:
         compared: list[float] = []
 
         def once(change: Callable[[], None] = change, compared: list[float] = compared) -> float:
-            compared.append(decide(engine, plain, cluster.snapshot))
+            compared.append(decide(engine, next(kinds), cluster.snapshot))
             change()
             return decide(engine, claiming, cluster.snapshot)
 

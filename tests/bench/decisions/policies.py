@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -24,7 +25,7 @@ from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
 from tests.bench.decisions import policy_events
 from tests.bench.decisions.events import ChangingCluster
-from tests.bench.decisions.preemption_decisions import decide_once
+from tests.bench.decisions.questions import decide_once, kinds_of
 from tests.bench.timing import Effort, milliseconds
 
 NODES: Final = 5_000
@@ -57,9 +58,10 @@ def _beside(policy: PreemptionPolicy, snapshot: Snapshot, pod: Pod, effort: Effo
     taken: tuple[list[float], list[float]] = ([], [])
     for engine in engines:
         engine.follow(snapshot)
-    for round_ in range(_WARM_UP + max(effort.rounds, _LEAST_ROUNDS)):
+    rounds = _WARM_UP + max(effort.rounds, _LEAST_ROUNDS)
+    for round_, kind in enumerate(islice(kinds_of(pod), rounds)):
         for engine, changing, seconds in zip(engines, moving, taken, strict=True):
-            once = decide_once(engine.for_preemptor(pod), pod, changing)
+            once = decide_once(engine.for_preemptor(kind), kind, changing)
             if round_ >= _WARM_UP:
                 seconds.append(once)
     default, own = map(median, taken)

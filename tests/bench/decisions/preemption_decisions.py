@@ -1,37 +1,34 @@
 """One preemption decision over all nodes, in this process: how long, and how that grows.
 
 Each decision is made on a snapshot that differs from the last one by one pod event, which the
-engine has followed already, so that no decision is cached; and it is read as far as the extender
-reads it. Garbage is collected as in production: modules are frozen, the cluster is not.
+engine has followed already, and about a pod of another kind, so that nothing is known of any node
+(``next_questions.py`` measures the others). It is read as far as the extender reads it. Garbage is
+collected as in production: modules are frozen, the cluster is not.
 """
 
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from policies.kubernetes.snapshot import Pod
-from policies.preemption.decision import PreemptionDecision
-from policies.preemption.engine import Engine
 from policies.preemption.policy import DEFAULT_RULES
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
-from tests.bench.decisions import devices, events, volumes
+from tests.bench.decisions import devices, events, next_questions, volumes
 from tests.bench.decisions.events import ChangingCluster
+from tests.bench.decisions.next_questions import PREEMPTORS
+from tests.bench.decisions.questions import WARM_UP, decide_once, kinds_of
 from tests.bench.timing import Effort, Latency, latency, milliseconds, repeated, slope
 from tests.properties.engines import ENGINES, able
 
-PREEMPTORS: Final = ("plain", "constrained", "large")
 VARIANTS: Final[Mapping[str, tuple[str, str]]] = {
     **{f"{each}-no-pdb": (each, f"{each}, no PDB") for each in PREEMPTORS},
     **{each: (each, f"{each}, 100 PDBs") for each in PREEMPTORS},
 }
 """Variant → its preemptor and its name in tables."""
 
-WARM_UP: Final = 2
 _CLAIMS_ON: Final = 5_000
 """The number of nodes of the cluster with devices and volumes."""
 
@@ -50,9 +47,11 @@ def measure(effort: Effort) -> dict[str, Figure]:
                 medians.setdefault((engine, variant), {})[nodes] = taken.p50
                 figures |= _figures(engine, nodes, variant, taken)
         figures |= events.measure(moving, effort)
+        figures |= next_questions.of_known_kinds(moving.snapshot, effort)
         if nodes == _CLAIMS_ON:
             figures |= devices.measure(moving.snapshot, effort)
             figures |= volumes.measure(moving.snapshot, effort)
+            figures |= next_questions.beside_others(moving.snapshot, effort)
     return figures | dict(_growth(medians))
 
 
@@ -62,25 +61,10 @@ def _decisions(name: str, variant: str, moving: ChangingCluster, effort: Effort)
     budgets = () if variant.endswith("no-pdb") else moving.snapshot.budgets
     moved = ChangingCluster(replace(moving.snapshot, budgets=budgets))
     engine.follow(moved.snapshot, None)
+    kinds = kinds_of(pod)
     for _ in range(WARM_UP):
-        decide_once(engine, pod, moved)
-    return latency(repeated(effort, lambda: decide_once(engine, pod, moved)))
-
-
-def decide_once(engine: Engine, pod: Pod, moving: ChangingCluster) -> float:
-    """Change one pod, and return the seconds of the decision that follows."""
-    event = moving.step()
-    engine.follow(moving.snapshot, [event.node])
-    begun = time.perf_counter()
-    _use(engine.preempt(pod, moving.snapshot))
-    return time.perf_counter() - begun
-
-
-def _use(decision: PreemptionDecision) -> None:
-    """Read what the extender reads of a decision, and check that there is one."""
-    read = (len(decision.candidates), len(decision.rejected), decision.message)
-    if decision.chosen is None or decision.decided_by is None:
-        raise RuntimeError(f"the benchmark's decision is none: {read}")
+        decide_once(engine, next(kinds), moved)
+    return latency(repeated(effort, lambda: decide_once(engine, next(kinds), moved)))
 
 
 def _figures(engine: str, nodes: int, variant: str, taken: Latency) -> NamedFigures:

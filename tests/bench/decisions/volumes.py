@@ -34,6 +34,7 @@ from policies.testing.storage import StorageObject, build_storage
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import pending
 from tests.bench.decisions.devices import decide
+from tests.bench.decisions.questions import kinds_of
 from tests.bench.timing import Effort, latency, milliseconds, repeated
 from tests.builders import claim
 from tests.properties.engines import ENGINES
@@ -71,9 +72,10 @@ def _compare(
 ) -> tuple[float, float]:
     """Return the median seconds of decisions about the plain pod, and about the other one."""
     compared: list[float] = []
+    kinds = kinds_of(plain)
 
     def once() -> float:
-        compared.append(decide(engine, plain, cluster))
+        compared.append(decide(engine, next(kinds), cluster))
         return decide(engine, mounting, cluster)
 
     taken = latency(repeated(effort, once)).p50
