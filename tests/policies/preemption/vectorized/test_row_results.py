@@ -6,10 +6,12 @@ from dataclasses import replace
 from itertools import count
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from policies.kubernetes.snapshot import Pod
+from policies.kubernetes.selectors import LabelSelector, SpreadConstraint, equals_all
+from policies.kubernetes.snapshot import AffinityTerm, NodeState, Pod, Snapshot
 from policies.preemption.vectorized import VectorizedEngine
 from policies.preemption.vectorized.row_results import MOST_KINDS, KnownResults, kind_of
 from policies.testing.strategies import (
@@ -123,6 +125,68 @@ def test_pods_that_differ_in_what_no_filter_reads_are_of_one_kind() -> None:
     one = kind_of(pod("one", labels={"job": "1"}), {}, ())
     assert one == kind_of(pod("other", labels={"job": "2"}, nominated_node="n1"), {}, ())
     assert one != kind_of(pod("one", cpu="1"), {}, ())
+
+
+APP = {"app": "a"}
+BY_HOST = replace(
+    pod("repelling", on="n1", labels=APP, priority=9),
+    anti_affinity=(
+        AffinityTerm(
+            LabelSelector(equals_all(APP)),
+            frozenset(),
+            LabelSelector(equals_all({"team": "red"})),
+            "host",
+        ),
+    ),
+)
+SPREAD = replace(
+    pod("preemptor", labels=APP, cpu="1", priority=5),
+    spread=(SpreadConstraint(1, "zone", LabelSelector(equals_all(APP))),),
+)
+ZONES = [
+    node(name, labels={"host": name, "zone": zone}, cpu="4")
+    for name, zone in zip(PLACES, "aabbb", strict=True)
+]
+TWO_MORE = [pod(f"more-{name}", on=name, labels=APP, priority=9) for name in ("n1", "n2")]
+RED, BLUE = ({"default": {"team": team}} for team in ("red", "blue"))
+
+Question = tuple[Pod, Snapshot]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(
+            (pod("one", priority=5), snapshot(*ZONES, BY_HOST, namespaces=RED)),
+            (pod("two", priority=5, labels=APP), snapshot(*ZONES, BY_HOST, namespaces=RED)),
+            id="other labels, which a term of another pod selects",
+        ),
+        pytest.param(
+            (pod("one", priority=5, labels=APP), snapshot(*ZONES, BY_HOST, namespaces=RED)),
+            (pod("one", priority=5, labels=APP), snapshot(*ZONES, BY_HOST, namespaces=BLUE)),
+            id="other labels of the namespace",
+        ),
+        pytest.param(
+            (SPREAD, snapshot(*ZONES)),
+            (SPREAD, snapshot(*ZONES, *TWO_MORE)),
+            id="more pods on other nodes of the zone",
+        ),
+    ],
+)
+def test_the_next_question_differs_from_the_first_one(first: Question, second: Question) -> None:
+    engine = VectorizedEngine()
+    decisions = [engine.filter_nodes(*first)]
+    nodes = {
+        name: first[1].nodes[name] if _are_equal(first[1].nodes[name], state) else state
+        for name, state in second[1].nodes.items()
+    }
+    decisions.append(engine.filter_nodes(second[0], replace(second[1], nodes=nodes)))
+    assert decisions == [VectorizedEngine().filter_nodes(*each) for each in (first, second)]
+    assert decisions[0].rejected != decisions[1].rejected
+
+
+def _are_equal(one: NodeState, other: NodeState) -> bool:
+    return (one.node, one.pods) == (other.node, other.pods)
 
 
 def test_a_second_question_evaluates_only_the_row_that_changed() -> None:
