@@ -127,18 +127,20 @@ def test_pods_that_differ_in_what_no_filter_reads_are_of_one_kind() -> None:
     assert one != kind_of(pod("one", cpu="1"), {}, ())
 
 
-APP = {"app": "a"}
-BY_HOST = replace(
-    pod("repelling", on="n1", labels=APP, priority=9),
-    anti_affinity=(
-        AffinityTerm(
-            LabelSelector(equals_all(APP)),
-            frozenset(),
-            LabelSelector(equals_all({"team": "red"})),
-            "host",
-        ),
-    ),
-)
+APP, OTHER_APP = {"app": "a"}, {"app": "b"}
+RED, BLUE = ({"default": {"team": team}} for team in ("red", "blue"))
+
+
+def repelling(name: str, priority: int, app: dict[str, str], team: str) -> Pod:
+    """Return a pod that repels an app of the namespaces of a team from its host."""
+    namespaces = LabelSelector(equals_all({"team": team}))
+    term = AffinityTerm(LabelSelector(equals_all(app)), frozenset(), namespaces, "host")
+    return replace(pod(name, on="n1", priority=priority), anti_affinity=(term,))
+
+
+# On n1 one pod repels the preemptor each time, but only one of the two may be evicted.
+BY_LABELS = [repelling("high", 9, APP, "red"), repelling("low", 1, OTHER_APP, "red")]
+BY_TEAM = [repelling("high", 9, APP, "red"), repelling("low", 1, APP, "blue")]
 SPREAD = replace(
     pod("preemptor", labels=APP, cpu="1", priority=5),
     spread=(SpreadConstraint(1, "zone", LabelSelector(equals_all(APP))),),
@@ -147,8 +149,7 @@ ZONES = [
     node(name, labels={"host": name, "zone": zone}, cpu="4")
     for name, zone in zip(PLACES, "aabbb", strict=True)
 ]
-TWO_MORE = [pod(f"more-{name}", on=name, labels=APP, priority=9) for name in ("n1", "n2")]
-RED, BLUE = ({"default": {"team": team}} for team in ("red", "blue"))
+TWO_MORE = [pod(f"more-{each}", on="n1", labels=APP, priority=9) for each in range(2)]
 
 Question = tuple[Pod, Snapshot]
 
@@ -157,13 +158,16 @@ Question = tuple[Pod, Snapshot]
     ("first", "second"),
     [
         pytest.param(
-            (pod("one", priority=5), snapshot(*ZONES, BY_HOST, namespaces=RED)),
-            (pod("two", priority=5, labels=APP), snapshot(*ZONES, BY_HOST, namespaces=RED)),
+            (pod("one", priority=5, labels=APP), snapshot(*ZONES, *BY_LABELS, namespaces=RED)),
+            (
+                pod("two", priority=5, labels=OTHER_APP),
+                snapshot(*ZONES, *BY_LABELS, namespaces=RED),
+            ),
             id="other labels, which a term of another pod selects",
         ),
         pytest.param(
-            (pod("one", priority=5, labels=APP), snapshot(*ZONES, BY_HOST, namespaces=RED)),
-            (pod("one", priority=5, labels=APP), snapshot(*ZONES, BY_HOST, namespaces=BLUE)),
+            (pod("one", priority=5, labels=APP), snapshot(*ZONES, *BY_TEAM, namespaces=RED)),
+            (pod("one", priority=5, labels=APP), snapshot(*ZONES, *BY_TEAM, namespaces=BLUE)),
             id="other labels of the namespace",
         ),
         pytest.param(
@@ -174,15 +178,17 @@ Question = tuple[Pod, Snapshot]
     ],
 )
 def test_the_next_question_differs_from_the_first_one(first: Question, second: Question) -> None:
-    engine = VectorizedEngine()
-    decisions = [engine.filter_nodes(*first)]
-    nodes = {
-        name: first[1].nodes[name] if _are_equal(first[1].nodes[name], state) else state
+    engine, nodes = VectorizedEngine(), first[1].nodes
+    kept = {
+        name: nodes[name] if _are_equal(nodes[name], state) else state
         for name, state in second[1].nodes.items()
     }
-    decisions.append(engine.filter_nodes(second[0], replace(second[1], nodes=nodes)))
-    assert decisions == [VectorizedEngine().filter_nodes(*each) for each in (first, second)]
-    assert decisions[0].rejected != decisions[1].rejected
+    questions = first, (second[0], replace(second[1], nodes=kept))
+    decisions = [engine.preempt(*each) for each in questions]
+    assert decisions == [VectorizedEngine().preempt(*each) for each in questions]
+    assert decisions[0].candidates != decisions[1].candidates or (
+        decisions[0].rejected != decisions[1].rejected
+    )
 
 
 def _are_equal(one: NodeState, other: NodeState) -> bool:
