@@ -24,7 +24,11 @@ from extender.cluster.storage_stores import StorageStores
 from extender.kube.decoders.cluster_objects import Namespace
 from policies.kubernetes.default_selector import WORKLOAD_KINDS, PodSelectingObject
 from policies.kubernetes.selectors import Labels
+from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import DisruptionBudget, Node, NodeState, Pod, Snapshot
+
+_MOST_REPLACED = 128
+"""How many nodes change until the mapping of all nodes is copied."""
 
 SnapshotObserver = Callable[[Snapshot, Collection[str]], None]
 AssumedObserver = Callable[[str, AssumedPreemption | None], None]
@@ -66,7 +70,6 @@ class SchedulerCache:
         self._stale: set[str] = set()
         self._changed = True
         self._is_locked = False
-        self._states: Mapping[str, NodeState] = {}
         self._current = Snapshot()
         self._repelling_seen: tuple[Pod, ...] = ()
         self._labelled: tuple[Namespace, ...] = ()
@@ -177,16 +180,9 @@ class SchedulerCache:
         return self._current
 
     def _rebuilt(self) -> Snapshot:
-        states = dict(self._states)
-        for name in self._stale:
-            node = self.nodes.by_key.get(name)
-            if node is None:
-                states.pop(name, None)
-            else:
-                states[name] = self._assumed.apply(self.pods.node_state(node))
+        states = self._changed_states()
         repelling = self._repelling(states)
         self._stale.clear()
-        self._states = states
         return Snapshot(
             nodes=states,
             budgets=self.budgets.view(),
@@ -201,12 +197,24 @@ class SchedulerCache:
             generation=self._current.generation + 1,
         )
 
+    def _changed_states(self) -> Mapping[str, NodeState]:
+        known, before = self.nodes.by_key, self._current.nodes
+        if any(name in before and name not in known for name in self._stale):
+            before = {name: state for name, state in before.items() if name in known}
+        changed = [known[name] for name in self._stale if name in known]
+        states = with_entries(
+            before, {node.name: self._assumed.apply(self.pods.node_state(node)) for node in changed}
+        )
+        if len(states.replaced) <= _MOST_REPLACED:
+            return states
+        return dict(states.items())
+
     def _repelling(self, states: Mapping[str, NodeState]) -> tuple[Pod, ...]:
         """Return the pods with required anti-affinity on known nodes.
 
         It is the same tuple as before if neither these pods nor the set of nodes has changed.
         """
-        view, before = self.pods.repelling(), self._states
+        view, before = self.pods.repelling(), self._current.nodes
         same_nodes = all((name in states) == (name in before) for name in self._stale)
         if view is self._repelling_seen and same_nodes:
             return self._current.pods_with_anti_affinity

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from policies.kubernetes.releases import Release
+from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.victim_units import units_for_pod_groups
 
@@ -45,7 +46,7 @@ def without_departing(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
         return snapshot
     return replace(
         snapshot,
-        nodes={**snapshot.nodes, **changed},
+        nodes=with_entries(snapshot.nodes, changed),
         pods_with_anti_affinity=tuple(
             pod for pod in snapshot.pods_with_anti_affinity if pod.uid not in uids
         ),

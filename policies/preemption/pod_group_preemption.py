@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.pod_groups import PodGroup
 from policies.kubernetes.releases import Release
+from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.disruption_budgets import BudgetCoverage, count_pdb_violations
 from policies.preemption.filtering import Pipeline, run_pre_filters
@@ -168,7 +169,7 @@ def _trial(placed: Iterable[Pod], remaining: Snapshot, rules: SchedulerRules) ->
         repelling = (member,) if member.anti_affinity else ()
         before = replace(
             before,
-            nodes={**before.nodes, name: before.nodes[name].with_pod(member)},
+            nodes=with_entries(before.nodes, {name: before.nodes[name].with_pod(member)}),
             pods_with_anti_affinity=(*before.pods_with_anti_affinity, *repelling),
         )
     return _Trial(remaining.nodes, tuple(pipelines))

@@ -10,27 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision
 from policies.preemption.time_limit import DeadlineExceededError
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedNodes(Mapping[str, NodeState]):
-    """The nodes of a snapshot, some of which have changed."""
-
-    original: Mapping[str, NodeState]
-    changed: Mapping[str, NodeState]
-
-    def __getitem__(self, name: str) -> NodeState:
-        found = self.changed.get(name)
-        return self.original[name] if found is None else found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.original)
-
-    def __len__(self) -> int:
-        return len(self.original)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +61,8 @@ class SimulatedCluster:
         return evicted if preemptor.resize_deferred else evicted.placing(preemptor, candidate.node)
 
     def _with(self, snapshot: Snapshot, changed: Mapping[str, NodeState]) -> SimulatedCluster:
+        nodes = with_entries(self.snapshot.nodes, changed)
         changed = {**self.changed, **changed}
-        nodes = SimulatedNodes(self.original.nodes, changed)
         return SimulatedCluster(self.original, replace(snapshot, nodes=nodes), changed)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
 from extender.cluster.scheduler_cache import SchedulerCache
+from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import Pod, Snapshot, build_node_state
 from policies.preemption.engine import Engine
 from policies.preemption.policy import DEFAULT_RULES
-from tests.bench.budgets import Figure
+from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.timing import Effort
 from tests.properties.engines import ENGINES
 
@@ -49,7 +50,7 @@ class ChangingCluster:
         present = pods if event.gone else [*pods, event.pod]
         self.snapshot = replace(
             self.snapshot,
-            nodes={**self.snapshot.nodes, name: build_node_state(state.node, present)},
+            nodes=with_entries(self.snapshot.nodes, {name: build_node_state(state.node, present)}),
             generation=self.snapshot.generation + 1,
         )
         self._turn += 1
@@ -72,6 +73,14 @@ def measure(moving: ChangingCluster, effort: Effort) -> dict[str, Figure]:
     for name in ENGINES.keys() - {"reference"}:
         figures |= _columns(name, moving, effort, nodes)
     return figures
+
+
+def growth(figures: Mapping[str, Figure], effort: Effort) -> NamedFigures:
+    """Compare an event in the largest cluster with one in the smallest."""
+    least, most = min(effort.nodes), max(effort.nodes)
+    ratio = figures[f"live-event-{most}"].cost / figures[f"live-event-{least}"].cost
+    what = f"one pod event through the live cluster, {most:,} nodes by {least:,}: p50"
+    yield "live-event-growth", untimed(what, f"{ratio:.2f}", ratio)
 
 
 def _live(moving: ChangingCluster, effort: Effort, nodes: int) -> Figure:

@@ -52,7 +52,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
             figures |= devices.measure(moving.snapshot, effort)
             figures |= volumes.measure(moving.snapshot, effort)
             figures |= next_questions.beside_others(moving.snapshot, effort)
-    return figures | dict(_growth(medians))
+    return figures | dict(_growth(medians)) | dict(events.growth(figures, effort))
 
 
 def _decisions(name: str, variant: str, moving: ChangingCluster, effort: Effort) -> Latency:

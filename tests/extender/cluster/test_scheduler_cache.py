@@ -59,6 +59,18 @@ class TestSnapshot:
         assert after.budgets is before.budgets
         assert after.namespaces is before.namespaces
 
+    def test_is_the_same_after_any_number_of_changes(self) -> None:
+        nodes = [f"node-{number}" for number in range(200)]
+        cluster = live_cluster(*map(node, nodes))
+        snapshots = [cluster.snapshot()]
+        for name in nodes:
+            cluster.pods.upsert(pod(f"on-{name}", on=name))
+            snapshots.append(cluster.snapshot())
+        assert [sum(map(len, map(names, each.nodes.values()))) for each in snapshots] == list(
+            range(201)
+        )
+        assert list(snapshots[-1].nodes) == list(snapshots[0].nodes)
+
 
 class TestPods:
     def test_wait_for_their_node_to_become_known(self) -> None:
