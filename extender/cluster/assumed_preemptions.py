@@ -24,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from policies.kubernetes.snapshot import NodeState, Pod
 from policies.preemption.victims.victim_selection import is_terminating_by_preemption
 
@@ -104,7 +106,7 @@ class AssumedPreemptions:
         return replace(
             state,
             pods=tuple(
-                replace(pod, assumed_victim=True) if pod.uid in victims else pod
+                structs.replace(pod, assumed_victim=True) if pod.uid in victims else pod
                 for pod in state.pods
             ),
             nominated=(*nominated, *_newly_nominated(assumed, present)),
@@ -134,4 +136,4 @@ class AssumedPreemptions:
 def _newly_nominated(assumed: Iterable[AssumedPreemption], present: set[str]) -> Iterable[Pod]:
     for each in assumed:
         if each.nominates and each.preemptor.uid not in present:
-            yield replace(each.preemptor, nominated_node=each.node, may_be_assumed=False)
+            yield structs.replace(each.preemptor, nominated_node=each.node, may_be_assumed=False)

@@ -160,8 +160,9 @@ class PodStore:
 
     def upsert(self, item: Pod | Unreadable) -> None:
         """Add or update a pod; one with equal decoded fields changes nothing."""
-        if self.by_key.get(item.key) != item:
-            self._replace(item)
+        key = item.key
+        if self.by_key.get(key) != item:
+            self._replace(key, item)
         if isinstance(item, Pod):
             self._mark_nodes(self._assumed.observe_pod(item))
             self._observe_victim(item)
@@ -175,19 +176,19 @@ class PodStore:
         """Remove a pod."""
         self._drop(item.key)
 
-    def _replace(self, item: Pod | Unreadable) -> None:
-        old = self._remove_from_node(item.key)
+    def _replace(self, key: str, item: Pod | Unreadable) -> None:
+        old = self._remove_from_node(key)
         if old is not None and old.uid != item.uid:
             self._observe_deletion(old)  # another pod has taken the name
             old = None
-        self.by_key[item.key] = item
+        self.by_key[key] = item
         if isinstance(item, Pod) and self.observer is not None:
             self.observer.observe(item if isinstance(old, Unreadable) else old, item)
         if isinstance(item, Unreadable):
             self._warn(item)
             self._add_undecoded(item)
         else:
-            self._add_to_node(item)
+            self._add_to_node(key, item)
 
     def _drop(self, key: str) -> None:
         self._warn.forget(key)
@@ -202,21 +203,21 @@ class PodStore:
         if self.observer is not None:
             self.observer.observe_deletion(pod.uid)
 
-    def _add_to_node(self, pod: Pod) -> None:
+    def _add_to_node(self, key: str, pod: Pod) -> None:
         if pod.finished:
             return
         if pod.node_name is not None:
-            self._put(self._on, pod.node_name, pod.key, pod)
+            self._put(self._on, pod.node_name, key, pod)
             if pod.anti_affinity:
-                self._repelling[pod.key] = pod
+                self._repelling[key] = pod
                 self._repelling_view = None
             self.members.put(pod, pod)
             return
         self.pending[pod.uid] = pod
         if pod.may_be_assumed or pod.nominated_node is None:
-            self.unplaced_members.put(pod, pod.key)
+            self.unplaced_members.put(pod, key)
         if pod.nominated_node is not None:
-            self._put(self._nominated_to, pod.nominated_node, pod.key, pod)
+            self._put(self._nominated_to, pod.nominated_node, key, pod)
 
     def _add_undecoded(self, pod: Unreadable) -> None:
         self.unplaced_members.put(pod, pod.key)

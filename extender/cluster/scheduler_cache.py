@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
 from extender.cluster.object_stores import ObjectStore, PodStore, WorkloadIndex

@@ -18,7 +18,7 @@ import msgspec
 
 from extender.config.strict_decoding import ConfigError
 from extender.kube.decoders import core_v1_types
-from extender.kube.decoders.pods import node_selector
+from extender.kube.decoders.pod_specs import node_selector
 from extender.kube.decoders.typed_decoder import FieldError
 from policies.kubernetes.selectors import NodeSelector, SpreadConstraint
 from policies.preemption.filtering import FilterSettings

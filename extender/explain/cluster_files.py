@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
+from msgspec import structs
 
 from extender.cluster.object_stores import ObjectStore
 from extender.cluster.policy_objects import PolicyObjectStores
@@ -204,7 +205,7 @@ def load_pod(
 def _decode_pod_with_uid(raw: bytes, release: Release, annotations: frozenset[str]) -> Pod:
     """Decode a pod; one without a UID gets its key as UID, since pods are identified by it."""
     pod = decode_undefaulted_pod(raw, release, annotations)
-    return pod if pod.uid else replace(pod, uid=pod.key)
+    return pod if pod.uid else structs.replace(pod, uid=pod.key)
 
 
 def _with_class_priority(
@@ -218,7 +219,7 @@ def _with_class_priority(
     if chosen is None:
         return pod
     preempts = chosen.preempts if fields.preemptionPolicy is None else pod.preempts
-    return replace(pod, priority=chosen.value, preempts=preempts)
+    return structs.replace(pod, priority=chosen.value, preempts=preempts)
 
 
 def _priority_fields(raw: bytes) -> _PriorityFields:

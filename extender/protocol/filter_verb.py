@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import msgspec
+from msgspec import structs
 
 from extender.kube.decoders.cluster_objects import decode_node
 from extender.kube.decoders.typed_decoder import Unreadable, tolerant_decoder
@@ -79,7 +80,7 @@ class FilterArgs:
         Raise DeadlineExceededError if the context has no time left: a partial result is of no use.
         """
         # The volume and device filters pass a pod without volumes and claims.
-        pod = self.pod if self.pod.storage is None else replace(self.pod, storage=None)
+        pod = self.pod if self.pod.storage is None else structs.replace(self.pod, storage=None)
         snapshot, engine = context.snapshot, context.engine
         if self.sent is None:
             decision = engine.filter_with_terminating_pods(

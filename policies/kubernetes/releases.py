@@ -100,6 +100,9 @@ class Release:
     portworx: PortworxMigration
     claim_owner_is_capitalised: bool  # "was not created for Pod …", earlier "for pod …"
 
+    def __hash__(self) -> int:
+        return hash(self.gates)  # fast: a frozenset keeps its hash
+
 
 class UnknownReleaseError(InputError, ValueError):
     """A version that is not in the table; the message lists the known ones."""

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from msgspec import Struct, structs
+
 from policies.kubernetes.default_selector import PodOwner, PodSelectingObject
 from policies.kubernetes.devices import ExtendedRequest
 from policies.kubernetes.pod_groups import NO_POD_GROUPS, PodGroups
@@ -106,20 +108,18 @@ class AffinityTerm:
         return self.namespace_selector is not None and self.namespace_selector.matches(labels)
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
-    """A pod, as far as scheduling reads it.
+class Pod(Struct, frozen=True, gc=False):
+    """A pod, as far as scheduling reads it. Garbage collections skip pods: they are in no cycles.
 
     ``priority`` is 0 where the object has none. ``started_ns`` is None until the kubelet has set
-    it. ``preempted``: kube-scheduler has marked the pod as its victim (its first DisruptionTarget
-    condition is True with reason PreemptionByScheduler). ``assumed_victim``: the pod is a victim of
-    an assumed preemption, which the watch does not show yet. ``may_be_assumed``: the pod is
-    pending, and kube-scheduler may have assumed it on its nominated node. ``resize_deferred``: the
-    pod runs, its in-place resize waits for resources on its node, and kube-scheduler preempts for
-    it. ``resource_names`` are those that any container requests or limits, even at zero.
-    ``affinity`` and ``anti_affinity`` are required terms, ``spread`` hard constraints,
-    ``soft_spread`` whether there are soft ones; ``controller`` is the controller that owns the pod.
-    ``storage`` is None for a pod without volumes and device claims, as most are.
+    it. ``preempted``: kube-scheduler has marked the pod as its victim. ``assumed_victim``: the pod
+    is a victim of an assumed preemption, which the watch does not show yet. ``may_be_assumed``: the
+    pod is pending, and kube-scheduler may have assumed it on its nominated node.
+    ``resize_deferred``: the pod runs, its in-place resize waits for resources on its node, and
+    kube-scheduler preempts for it. ``resource_names`` are those that any container requests or
+    limits, even at zero. ``affinity`` and ``anti_affinity`` are required terms, ``spread`` hard
+    constraints, ``soft_spread`` whether there are soft ones; ``controller`` is the controller that
+    owns the pod. ``storage`` is None for a pod without volumes and device claims, as most are.
     ``required_features`` are those that a node has to declare. ``extended_requests`` are the
     requests of its extended resources, as device requests. ``scheduler_name`` is that of the
     scheduler that is to place the pod. ``group`` is the name of its PodGroup, "" for none.
@@ -134,7 +134,7 @@ class Pod:
     namespace: str
     name: str
     uid: str
-    labels: Labels = field(default_factory=dict)
+    labels: Labels = NO_LABELS
     priority: int = 0
     preempts: bool = True
     node_name: str | None = None
@@ -164,7 +164,7 @@ class Pod:
     group: str = ""
     priority_class: str = ""
     owner: PodOwner | None = None
-    annotations: Labels = field(default_factory=dict)
+    annotations: Labels = NO_LABELS
     ready: bool = False
     restarts: int = 0
     preempted_ns: int = 0
@@ -327,7 +327,7 @@ class Snapshot:
 
         It corresponds to AssumePod of kube-scheduler's cache.
         """
-        assumed = replace(pod, node_name=node, nominated_node=None, may_be_assumed=False)
+        assumed = structs.replace(pod, node_name=node, nominated_node=None, may_be_assumed=False)
         nodes = dict(self.nodes)
         for name in {node, pod.nominated_node or node} & nodes.keys():
             others = tuple(each for each in nodes[name].nominated if each.uid != pod.uid)

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from policies.kubernetes.releases import Release
 from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
@@ -128,5 +130,5 @@ def _remaining(state: NodeState, leaving: Collection[Pod]) -> NodeState:
 def not_assumed(nominated: Iterable[Pod]) -> tuple[Pod, ...]:
     """Return nominated pods as pods that are not assumed."""
     return tuple(
-        replace(pod, may_be_assumed=False) if pod.may_be_assumed else pod for pod in nominated
+        structs.replace(pod, may_be_assumed=False) if pod.may_be_assumed else pod for pod in nominated
     )

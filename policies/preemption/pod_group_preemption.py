@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.pod_groups import PodGroup
 from policies.kubernetes.releases import Release
@@ -81,7 +83,7 @@ class PodGroupDryRun:
     def reprieve(self, placement: Placement, rules: SchedulerRules) -> PodGroupCandidate:
         """Return the victims for the members as they are placed on ``remaining``."""
         members = {member.uid: member for member in self.preemptor.members}
-        placed = [replace(members[uid], node_name=node) for uid, node in placement.items()]
+        placed = [structs.replace(members[uid], node_name=node) for uid, node in placement.items()]
         coverage = BudgetCoverage(self.remaining.budgets, rules.release)
         counts = count_pdb_violations((unit.pods for unit in self.potential), coverage)
         counted = sorted(zip(self.potential, counts, strict=True), key=lambda each: not each[1])
@@ -161,7 +163,7 @@ def _trial(placed: Iterable[Pod], remaining: Snapshot, rules: SchedulerRules) ->
     before = remaining
     for member in placed:
         name = member.node_name or ""
-        pending = replace(member, node_name=None)
+        pending = structs.replace(member, node_name=None)
         pipeline = run_pre_filters(
             pending, before, rules.release, rules.filters, rules.scheduler_names
         )

@@ -15,6 +15,7 @@ from typing import Final
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.kubernetes.snapshot import Pod
 from policies.plugins import (
@@ -78,7 +79,7 @@ def plugin_violations(plugin: CostPlugin | GuardPlugin, pod: Pod) -> Iterator[st
     if pod != before:
         yield f"{before.key}: the plugin changes the pod"
     declared = {k: text for k, text in before.annotations.items() if k in plugin.annotations}
-    third = _outcome(plugin, replace(before, annotations=declared))
+    third = _outcome(plugin, structs.replace(before, annotations=declared))
     if str(first) == str(second) != str(third):
         undeclared = ", ".join(sorted(before.annotations.keys() - declared))
         yield f"{pod.key}: {third} without {undeclared}; expected declared annotations"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.kubernetes.pod_groups import PodGroup
 from policies.kubernetes.selectors import (
@@ -220,7 +221,7 @@ def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod
     leaving, assumed = draw(_leaving), draw(_seldom)
     drawn = draw(residents(number, places))
     nominated = drawn.nominated_node is not None
-    return replace(
+    return structs.replace(
         drawn,
         namespace=draw(_namespaces),
         # A nominated pod may be any pod's peer; its fellow preemptor has priority 1 to 5.
@@ -268,7 +269,7 @@ def rich_budgets(draw: st.DrawFn, name: str) -> DisruptionBudget:
 def preemptors(draw: st.DrawFn, places: tuple[str, ...]) -> Pod:
     """Draw a pending pod with any requests that may be nominated and seldom must not preempt."""
     asked = draw(st.sampled_from(["0", "1", "1", "2"]))
-    return replace(
+    return structs.replace(
         pod(
             "preemptor",
             cpu=asked,
@@ -329,11 +330,13 @@ def grouped_clusters(draw: st.DrawFn) -> Cluster:
     """Draw a rich cluster of one namespace with pods of pod groups."""
     cluster = draw(rich_clusters())
     named = st.sampled_from(["", "", *GROUPS, "missing"])
-    pods = (replace(each, namespace="default", group=draw(named)) for each in cluster.pods)
+    pods = (structs.replace(each, namespace="default", group=draw(named)) for each in cluster.pods)
     return replace(
         cluster,
         pods=tuple(pods),
-        preemptor=replace(cluster.preemptor, group=draw(st.sampled_from(["", "", GROUPS[0]]))),
+        preemptor=structs.replace(
+            cluster.preemptor, group=draw(st.sampled_from(["", "", GROUPS[0]]))
+        ),
         groups=tuple(draw(groups(name, (*COMPOSITES, "missing"))) for name in GROUPS),
         composites=tuple(draw(groups(name, COMPOSITES)) for name in COMPOSITES),
     )
@@ -346,13 +349,13 @@ def deferred_resizes(draw: st.DrawFn) -> Cluster:
     It may also be on a node that is not known, and the cache may lack it.
     """
     cluster = draw(st.one_of(rich_clusters(), grouped_clusters()))
-    running = replace(
+    running = structs.replace(
         cluster.preemptor,
         node_name=draw(st.sampled_from(NODES)),
         nominated_node=None,
         resize_deferred=True,
     )
-    before = replace(running, requests=pod(cpu=draw(_cpus)).requests + draw(_devices))
+    before = structs.replace(running, requests=pod(cpu=draw(_cpus)).requests + draw(_devices))
     cached = draw(st.sampled_from([(running,), (running,), (before,), ()]))
     return replace(cluster, pods=(*cluster.pods, *cached), preemptor=running)
 
@@ -377,4 +380,4 @@ def without_shared_ports(pods: Iterable[Pod]) -> Iterator[Pod]:
     for each in pods:
         free = frozenset(port for port in each.host_ports if (each.node_name, port) not in taken)
         taken |= {(each.node_name, port) for port in free}
-        yield replace(each, host_ports=free)
+        yield structs.replace(each, host_ports=free)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.policy_objects import PolicyObjects, ResourceQuota
@@ -82,7 +83,7 @@ def worked_snapshots(draw: st.DrawFn, cluster: Cluster, examples: Sequence[Pod] 
 def worked_pods(draw: st.DrawFn, pod: Pod) -> Pod:
     """Draw what policies read of a pod."""
     written = draw(st.sampled_from([None, None, "5", "-3", "much"]))
-    return replace(
+    return structs.replace(
         pod,
         owner=draw(st.sampled_from(_OWNERS)),
         annotations={} if written is None else {DELETION_COST: written},
@@ -98,7 +99,7 @@ def like(example: Pod, pod: Pod) -> Pod:
     Its CPU, memory, priority and start stay, so that victims are found in small clusters.
     """
     scalars = {**example.requests.scalars, **pod.requests.scalars}
-    return replace(
+    return structs.replace(
         pod,
         namespace=example.namespace,
         labels=example.labels,

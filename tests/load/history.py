@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from extender.kube.decoders.pods import decode_pod
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot, build_node_state
@@ -85,6 +87,9 @@ class History:
         leaving = frozenset[str]().union(*(each.victims for each in named))
         return build_node_state(
             self._current.nodes[node].node,
-            [replace(p, assumed_victim=p.uid in leaving) for p in self._pods[node].values()],
-            [replace(each.preemptor, nominated_node=node) for each in named],
+            [
+                structs.replace(p, assumed_victim=p.uid in leaving)
+                for p in self._pods[node].values()
+            ],
+            [structs.replace(each.preemptor, nominated_node=node) for each in named],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.kubernetes.devices import ExtendedRequest
 from policies.kubernetes.selectors import (
@@ -113,7 +114,7 @@ def clusters_with_volumes(draw: st.DrawFn) -> tuple[Pod, Snapshot]:
     """Draw a preemptor and a cluster whose pods have volumes and devices, most of them known."""
 
     def claiming(pod: Pod) -> Pod:
-        return replace(pod, namespace="default", storage=draw(behind_pods))
+        return structs.replace(pod, namespace="default", storage=draw(behind_pods))
 
     cluster = draw(rich_clusters())
     pods = tuple(claiming(pod) for pod in cluster.pods)
@@ -162,5 +163,5 @@ def clusters_with_devices(draw: st.DrawFn) -> tuple[Pod, Snapshot]:
     asked = cluster.preemptor
     count = asked.requests.scalars.get(DEVICE, 0)
     extended = (ExtendedRequest("container-0-request-0", DEVICE, count),) if count else ()
-    asking = replace(asked, namespace="default", storage=behind, extended_requests=extended)
+    asking = structs.replace(asked, namespace="default", storage=behind, extended_requests=extended)
     return asking, replace(cluster.snapshot, storage=draw(published_devices()))

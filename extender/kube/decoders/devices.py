@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from extender.kube.decoders import device_types as shapes
 from extender.kube.decoders.core_v1_types import Quantity
-from extender.kube.decoders.pods import epoch_ns, node_selector
+from extender.kube.decoders.pod_specs import node_selector
+from extender.kube.decoders.pods import epoch_ns
 from extender.kube.decoders.storage import controller_uid
 from extender.kube.decoders.typed_decoder import FieldError, amounts_of, object_decoder
 from policies.kubernetes.devices import (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from extender.kube.decoders import storage_types as shapes
 from extender.kube.decoders.in_tree_volumes import disks_of
-from extender.kube.decoders.pods import node_selector
+from extender.kube.decoders.pod_specs import node_selector
 from extender.kube.decoders.typed_decoder import (
     amounts_of,
     label_selector_of,

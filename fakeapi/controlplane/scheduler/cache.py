@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec import structs
 
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.cluster_objects import decode_node
@@ -89,7 +90,11 @@ class CachedPod:
     def scheduling_fields(self) -> tuple[Pod | None, bytes, tuple[str, ...]]:
         """The part of a pending pod on which filters and extenders depend, and its gates."""
         pending = self.pending
-        return pending and replace(pending, nominated_node=None), self.annotations, self.gates
+        return (
+            pending and structs.replace(pending, nominated_node=None),
+            self.annotations,
+            self.gates,
+        )
 
     @property
     def pending(self) -> Pod | None:
@@ -221,7 +226,7 @@ class PodCache:
         self._nominated.pop(item.uid, None)
         self._cluster.pods.remove(item.model)
         if was_assumed is not None and isinstance(item.model, Pod):
-            item = replace(item, model=replace(item.model, node_name=was_assumed))
+            item = replace(item, model=structs.replace(item.model, node_name=was_assumed))
         self._heed(item, None)
 
     def document(self, pod: Pod) -> bytes:
@@ -279,11 +284,11 @@ class PodCache:
         if model is None:
             return item.model
         if item.uid in self._assumed:
-            return replace(model, node_name=self._assumed[item.uid], nominated_node=None)
+            return structs.replace(model, node_name=self._assumed[item.uid], nominated_node=None)
         nominated = self._nominated.get(item.uid, model.nominated_node)
         if nominated == model.nominated_node and not model.may_be_assumed:
             return model
-        return replace(model, nominated_node=nominated, may_be_assumed=False)
+        return structs.replace(model, nominated_node=nominated, may_be_assumed=False)
 
     def _drop_observed(self, old: CachedPod | None, new: CachedPod) -> None:
         """Drop decisions that the watch has shown or superseded."""

@@ -29,6 +29,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
+from msgspec import structs
+
 from extender.config.plugin_args import DefaultPreemptionArgs
 from extender.kube.controller_runtime.event_recorder import EventRecorder
 from extender.kube.rest.api_errors import ApiError, MalformedError
@@ -136,7 +138,7 @@ class DefaultPreemption:
         if not potential:
             return _DryRun()
         # Eligibility has been decided, extenders' statuses included.
-        pod = replace(case.pod, nominated_node=None)
+        pod = structs.replace(case.pod, nominated_node=None)
         decision = case.inputs.engine.preempt(pod, case.snapshot, potential, potential)
         candidates = dict(decision.candidates)
         refusals = {name: decision.rejected[name] for name in potential if name not in candidates}

@@ -25,7 +25,7 @@ from extender.controllers.context import ControllerContext
 from extender.controllers.replicaset.pod_control import PodControl
 from extender.kube.controller_runtime.controller import Controller
 from extender.kube.decoders.core_v1_types import AffinityV1, TolerationV1
-from extender.kube.decoders.pods import node_affinity, toleration_of
+from extender.kube.decoders.pod_specs import node_affinity, toleration_of
 from extender.kube.decoders.typed_decoder import FieldError
 from extender.kube.rest.resources import NODES, Resource
 from fakeapi.controlplane.controllers.types import Node, decode_node, decode_tolerantly

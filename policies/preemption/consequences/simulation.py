@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision
@@ -115,7 +117,7 @@ def replacements(victims: Iterable[Pod]) -> Iterator[Pod]:
     """
     for victim in victims:
         if victim.owner is not None:
-            yield replace(
+            yield structs.replace(
                 victim,
                 uid=f"{victim.uid}-replacement",
                 node_name=None,

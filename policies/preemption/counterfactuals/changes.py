@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import DisruptionBudget, Node, NodeState
 from policies.preemption.counterfactuals.counterfactual import (
@@ -174,7 +176,7 @@ def _outcome_of_order(reproduced: ReproducedDecision, changed: DecisionInputs) -
 def never_preempting(reproduced: ReproducedDecision) -> Iterator[Counterfactual]:
     """Yield the preemptionPolicy with which the preemptor preempts no pod."""
     inputs = reproduced.inputs
-    changed = replace(inputs, pod=replace(inputs.pod, preempts=False))
+    changed = replace(inputs, pod=structs.replace(inputs.pod, preempts=False))
     outcome = reproduced.spared_by(changed)
     if outcome is not None:
         yield Counterfactual(ChangeKind.PREEMPTION_POLICY, inputs.pod.key, 0, 0, outcome, changed)

@@ -34,6 +34,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from msgspec import structs
+
 from policies.devices.extended_resources import delegated_resources
 from policies.kubernetes.snapshot import NodeState, Pod, Resources
 from policies.preemption.costs.fragmentation import FragmentationCriterion
@@ -244,7 +246,7 @@ def with_request(inputs: DecisionInputs, resource: str, amount: int) -> Decision
         for each in pod.extended_requests
     )
     requests = _with_amount(pod.requests, resource, amount)
-    return replace(inputs, pod=replace(pod, requests=requests, extended_requests=asked))
+    return replace(inputs, pod=structs.replace(pod, requests=requests, extended_requests=asked))
 
 
 def _with_amount(resources: Resources, name: str, amount: int) -> Resources:

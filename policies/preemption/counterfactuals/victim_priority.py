@@ -28,6 +28,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.counterfactuals.counterfactual import (
     ChangeKind,
@@ -104,7 +106,8 @@ def with_priority(inputs: DecisionInputs, pod: Pod, priority: int) -> DecisionIn
 
     def changed(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
         return tuple(
-            replace(each, priority=priority) if each.uid == pod.uid else each for each in pods
+            structs.replace(each, priority=priority) if each.uid == pod.uid else each
+            for each in pods
         )
 
     snapshot, name = inputs.snapshot, pod.node_name or ""

@@ -13,6 +13,8 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
+from msgspec import structs
+
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.kubernetes.storage import PodStorage, Storage
 from policies.preemption.engine import Engine
@@ -37,7 +39,7 @@ def _figures(snapshot: Snapshot, effort: Effort) -> NamedFigures:
     storage = _storage(list(snapshot.nodes))
     cluster = _ChangingDevices(replace(snapshot, storage=storage, budgets=()))
     plain = pending("plain", len(snapshot.nodes))
-    claiming = replace(plain, storage=PodStorage(devices=tuple(uses(_WANTED.name))))
+    claiming = structs.replace(plain, storage=PodStorage(devices=tuple(uses(_WANTED.name))))
     engine = ENGINES["vectorized"](DEFAULT_RULES)
     engine.follow(cluster.snapshot, None)
     kinds = kinds_of(plain)

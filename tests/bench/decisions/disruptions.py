@@ -17,6 +17,8 @@ from random import Random
 from statistics import fmean, stdev
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from extender.config.preemption_policy import find_policy
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.selectors import equals_all
@@ -90,7 +92,7 @@ class _LiveCluster:
             name = chosen.node
         self._created += 1
         self._pending.remove(waiting)
-        started = replace(waiting, started_ns=self._created * SECOND)
+        started = structs.replace(waiting, started_ns=self._created * SECOND)
         self._snapshot = self._snapshot.with_assumed(started, name)
         return True
 
@@ -103,7 +105,7 @@ class _LiveCluster:
             if victim.owner is not None:
                 fresh = f"{victim.owner.name}-{self._created}-{self._evicted}"
                 self._pending.append(
-                    replace(victim, name=fresh, uid=fresh, node_name=None, started_ns=None)
+                    structs.replace(victim, name=fresh, uid=fresh, node_name=None, started_ns=None)
                 )
         self._snapshot = replace(self._snapshot, nodes=nodes)
 
@@ -136,7 +138,7 @@ def _loaded(rng: Random) -> Snapshot:
             fitting = [name for name, state in sorted(states.items()) if _has_room(state, replica)]
             if fitting:
                 name = rng.choice(fitting)
-                states[name] = states[name].with_pod(replace(replica, node_name=name))
+                states[name] = states[name].with_pod(structs.replace(replica, node_name=name))
                 used += replica.requests.milli_cpu
     return replace(snapshot(*nodes), nodes=states)
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
+from msgspec import structs
+
 from extender.cluster.scheduler_cache import SchedulerCache
 from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import Pod, Snapshot, build_node_state
@@ -60,9 +62,9 @@ class ChangingCluster:
         pod = self._rng.choice(pods)
         if self._turn % 3 == 0:
             name = f"new-{self._turn}"
-            return Event(replace(pod, name=name, uid=f"uid-{name}"), node, gone=False)
+            return Event(structs.replace(pod, name=name, uid=f"uid-{name}"), node, gone=False)
         if self._turn % 3 == 1:
-            return Event(replace(pod, terminating=not pod.terminating), node, gone=False)
+            return Event(structs.replace(pod, terminating=not pod.terminating), node, gone=False)
         return Event(pod, node, gone=True)
 
 

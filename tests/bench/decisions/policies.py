@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from msgspec import structs
+
 from extender.config.preemption_policy import PreemptionPolicy, find_policy
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.policy_objects import PolicyObjects, ResourceQuota
@@ -42,7 +44,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
     snapshot = _worked(snapshot_of(cluster(NODES)))
     gc.collect()
     gc.freeze()
-    pod = replace(pending("medium", NODES), labels=_LABELS)
+    pod = structs.replace(pending("medium", NODES), labels=_LABELS)
     decisions = (
         figure
         for path in sorted(RECIPES.glob("*.yaml"))
@@ -96,9 +98,9 @@ _NOW_NS: Final = 1_800_000_000 * 10**9
 
 def _first_pods(snapshot: Snapshot) -> Iterator[Pod]:
     for state in list(snapshot.nodes.values())[:100]:
-        yield from (replace(pod, namespace="other") for pod in state.pods[:1])
+        yield from (structs.replace(pod, namespace="other") for pod in state.pods[:1])
 
 
 def _with_owner(pod: Pod, number: int) -> Pod:
     owner = PodOwner("Job" if number % 3 == 0 else "ReplicaSet", f"owner-{number * 7 % 9_000}")
-    return replace(pod, owner=owner, ready=True, restarts=number % 3)
+    return structs.replace(pod, owner=owner, ready=True, restarts=number % 3)

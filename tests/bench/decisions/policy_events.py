@@ -12,6 +12,8 @@ from random import Random
 from statistics import median
 from typing import Final
 
+from msgspec import structs
+
 from extender.config.preemption_policy import PreemptionPolicy, find_policy
 from policies.kubernetes.snapshot import Snapshot, build_node_state
 from policies.preemption.policy import KUBE_SCHEDULER, SchedulerRules
@@ -60,7 +62,7 @@ class _Follower:
         state = before.nodes[name]
         pods = list(state.pods)
         place = self._rng.randrange(len(pods))
-        pods[place] = replace(pods[place], restarts=pods[place].restarts + 1)
+        pods[place] = structs.replace(pods[place], restarts=pods[place].restarts + 1)
         nodes = {**before.nodes, name: build_node_state(state.node, pods)}
         self._snapshot = replace(before, nodes=nodes, generation=before.generation + 1)
         begun = time.perf_counter()

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from policies.kubernetes.selectors import (
     LabelSelector,
     NodeSelector,
@@ -55,7 +57,7 @@ def _figures(snapshot: Snapshot, effort: Effort) -> NamedFigures:
     names = list(snapshot.nodes)
     nodes = [CsiNode(name, frozenset([_DRIVER]), {_DRIVER: _LIMIT}) for name in names]
     plain = pending("plain", len(names))
-    mounting = replace(plain, storage=PodStorage(volumes=(ClaimVolume("data"),)))
+    mounting = structs.replace(plain, storage=PodStorage(volumes=(ClaimVolume("data"),)))
     for kind, objects in _claims(names).items():
         cluster = replace(snapshot, storage=build_storage([*nodes, *objects]))
         engine = ENGINES["vectorized"](DEFAULT_RULES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
 from policies.kubernetes.snapshot import NodeState, Pod
@@ -35,7 +36,7 @@ def expected(state: NodeState) -> list[str]:
 
 
 def evicted(victim: Pod) -> Pod:
-    return replace(victim, terminating=True, preempted=True)
+    return structs.replace(victim, terminating=True, preempted=True)
 
 
 def test_an_assumed_preemption_marks_victims_and_nominates_the_preemptor() -> None:
@@ -47,12 +48,12 @@ def test_an_assumed_preemption_marks_victims_and_nominates_the_preemptor() -> No
 
 
 def test_other_nodes_do_not_change() -> None:
-    elsewhere = holding(node("node-2"), replace(WEB, node_name="node-2"))
+    elsewhere = holding(node("node-2"), structs.replace(WEB, node_name="node-2"))
     assert overlay(ASSUMED).apply(elsewhere) is elsewhere
 
 
 def test_a_preemptor_that_the_watch_shows_as_nominated_is_not_counted_twice() -> None:
-    shown = holding(node("node-1"), WEB, nominated=[replace(VIP, nominated_node="node-1")])
+    shown = holding(node("node-1"), WEB, nominated=[structs.replace(VIP, nominated_node="node-1")])
     assert expected(overlay(ASSUMED).apply(shown)) == ["vip"]
 
 
@@ -75,9 +76,9 @@ def test_a_newer_answer_for_the_same_pod_replaces_the_older() -> None:
 @pytest.mark.parametrize(
     "shown",
     [
-        replace(VIP, nominated_node="node-1"),
-        replace(VIP, node_name="node-1"),
-        replace(VIP, finished=True),
+        structs.replace(VIP, nominated_node="node-1"),
+        structs.replace(VIP, node_name="node-1"),
+        structs.replace(VIP, finished=True),
     ],
     ids=["nominated", "bound", "finished"],
 )
@@ -89,7 +90,9 @@ def test_the_nomination_ends_when_the_watch_shows_the_preemptors_node(shown: Pod
 
 
 @pytest.mark.parametrize(
-    "shown", [evicted(WEB), replace(WEB, finished=True)], ids=["marked and terminating", "finished"]
+    "shown",
+    [evicted(WEB), structs.replace(WEB, finished=True)],
+    ids=["marked and terminating", "finished"],
 )
 def test_a_victim_ends_when_the_watch_shows_it_terminating(shown: Pod) -> None:
     made = overlay(ASSUMED)
@@ -100,7 +103,14 @@ def test_a_victim_ends_when_the_watch_shows_it_terminating(shown: Pod) -> None:
 
 @pytest.mark.parametrize(
     "shown",
-    [VIP, WEB, API, replace(WEB, terminating=True), replace(WEB, preempted=True), pod("other")],
+    [
+        VIP,
+        WEB,
+        API,
+        structs.replace(WEB, terminating=True),
+        structs.replace(WEB, preempted=True),
+        pod("other"),
+    ],
 )
 def test_an_unchanged_pod_ends_no_assumption(shown: Pod) -> None:
     made = overlay(ASSUMED)
@@ -118,7 +128,7 @@ def test_a_deleted_pod_ends_its_half() -> None:
 
 def test_an_ended_assumption_does_not_end_again() -> None:
     made = overlay(ASSUMED)
-    bound = replace(VIP, node_name="node-1")
+    bound = structs.replace(VIP, node_name="node-1")
     assert made.observe_pod(bound) == {"node-1"}
     assert made.observe_pod(bound) == frozenset()
 
@@ -126,7 +136,7 @@ def test_an_ended_assumption_does_not_end_again() -> None:
 def test_a_confirmed_assumed_preemption_is_forgotten() -> None:
     made = overlay(ASSUMED)
     made.observe_pod(evicted(WEB))
-    made.observe_pod(replace(VIP, nominated_node="node-1"))
+    made.observe_pod(structs.replace(VIP, nominated_node="node-1"))
     assert len(made) == 0
     assert made.apply(NODE) is NODE
 
@@ -139,11 +149,11 @@ def test_an_unconfirmed_assumed_preemption_expires_as_a_whole() -> None:
 
 
 def test_a_nomination_that_was_known_already_does_not_end_a_newer_one() -> None:
-    earlier = replace(VIP, nominated_node="node-9")
+    earlier = structs.replace(VIP, nominated_node="node-9")
     kept = overlay(replace(ASSUMED, preemptor=earlier))
     assert kept.observe_pod(earlier) == set()
     assert expected(kept.apply(NODE)) == ["vip"]
-    assert kept.observe_pod(replace(VIP, nominated_node="node-1")) == {"node-1"}
+    assert kept.observe_pod(structs.replace(VIP, nominated_node="node-1")) == {"node-1"}
 
 
 def test_a_withdrawn_assumed_preemption_changes_nothing_any_more() -> None:
@@ -161,11 +171,11 @@ def test_a_victim_that_is_only_assumed_is_no_longer_nominated() -> None:
     assert expected(made.apply(holding(node("node-1"), nominated=[early]))) == ["vip"]
     assert made.observe_pod(early) == frozenset()
     assert made.observe_pod(pod("early")) == {"node-1"}
-    made.observe_pod(replace(VIP, nominated_node="node-1"))
+    made.observe_pod(structs.replace(VIP, nominated_node="node-1"))
     assert len(made) == 0
 
 
 def test_a_preemptor_waits_for_its_victims_and_is_not_assumed() -> None:
-    nominated_by_others = replace(VIP, nominated_node="node-9", may_be_assumed=True)
+    nominated_by_others = structs.replace(VIP, nominated_node="node-9", may_be_assumed=True)
     state = overlay(replace(ASSUMED, preemptor=nominated_by_others)).apply(NODE)
     assert [each.may_be_assumed for each in state.nominated] == [False]

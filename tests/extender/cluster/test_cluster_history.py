@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from extender.cluster.assumed_preemptions import AssumedPreemption
@@ -205,12 +206,12 @@ class ClusterMachine(RuleBasedStateMachine):
         nominated = {each.uid: each for each in state.nominated if each.uid not in leaving}
         for each in here:
             if each.nominates:
-                nominee = replace(each.preemptor, nominated_node=each.node)
+                nominee = structs.replace(each.preemptor, nominated_node=each.node)
                 nominated.setdefault(each.preemptor.uid, nominee)
         return replace(
             state,
             pods=tuple(
-                replace(each, assumed_victim=True) if each.uid in leaving else each
+                structs.replace(each, assumed_victim=True) if each.uid in leaving else each
                 for each in state.pods
             ),
             nominated=tuple(nominated.values()),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 
 from extender.config.preemption_policy import find_policy
 from policies.kubernetes.default_selector import PodOwner
@@ -81,7 +82,9 @@ def node_of(decision: PreemptionDecision) -> str:
 def full(*running: Pod) -> Snapshot:
     """Return nodes that a pod each fills."""
     names = [f"{each.namespace}-{each.name}" for each in running]
-    placed = (replace(each, node_name=name) for each, name in zip(running, names, strict=True))
+    placed = (
+        structs.replace(each, node_name=name) for each, name in zip(running, names, strict=True)
+    )
     return snapshot(*(node(name, cpu="1") for name in names), *placed)
 
 
@@ -167,7 +170,7 @@ def test_victims_that_run_elsewhere() -> None:
 
 def test_least_cascade() -> None:
     returns = of("a", "run", on="a", priority=2)
-    alone = replace(of("b", "run", on="b", priority=5), owner=None)
+    alone = structs.replace(of("b", "run", on="b", priority=5), owner=None)
     cluster = around_a_small_node(returns, alone, of("d", "run", on="small", priority=1))
     decision = decided("least-cascade", of("c", "new", priority=9, memory="2Gi"), cluster)
     assert decision.consequences == {"least cascade": {"a": 2, "b": 1}}
@@ -189,7 +192,7 @@ def test_interactive_before_batch() -> None:
     assert decided("interactive-before-batch", waiting, cluster).reason == (
         "not eligible due to preemptionDelay of the policy: it waits for another 30s."
     )
-    patient = replace(waiting, waiting_since_ns=NOW - 60 * SECOND)
+    patient = structs.replace(waiting, waiting_since_ns=NOW - 60 * SECOND)
     found = decided("interactive-before-batch", patient, cluster)
     assert node_of(found) == "c-run"
     policy = find_policy(str(RECIPES["interactive-before-batch"]))

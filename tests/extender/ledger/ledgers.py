@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.typed_decoder import Unreadable

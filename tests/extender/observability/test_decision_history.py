@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 import structlog
 from hypothesis import given, settings
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from extender.cluster.scheduler_cache import SchedulerCache

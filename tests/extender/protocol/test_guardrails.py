@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from extender.protocol.preempt_verb import guardrail_violation
 from policies.kubernetes.releases import NEWEST, RELEASES, Release

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from extender.kube.decoders.typed_decoder import ObjectError
 from extender.protocol import filter_verb, preempt_verb
@@ -161,7 +162,7 @@ def test_a_pod_that_may_not_preempt_gets_no_victims(
     question: tuple[PreemptArgs, CallContext],
 ) -> None:
     args, situation = question
-    meek = replace(args, pod=replace(args.pod, preempts=False))
+    meek = replace(args, pod=structs.replace(args.pod, preempts=False))
     answer = meek.decide(situation)
     assert preempted(answer.body, situation.snapshot, situation.rules.release) == {}
 

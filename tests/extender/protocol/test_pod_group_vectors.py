@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from extender.kube.decoders.pods import decode_pod
 from extender.protocol import filter_verb
@@ -212,7 +213,11 @@ def test_a_node_with_a_pod_of_an_unknown_group_is_left_to_kube_scheduler() -> No
     [
         ([G1, G2], [G1], "default/g2 of group default/g is not among the victims on node n1"),
         ([G1, G2], [G1, G2], None),
-        ([G1, replace(G2, node_name="n2")], [G1], "default/g2 of group default/g is not among"),
+        (
+            [G1, structs.replace(G2, node_name="n2")],
+            [G1],
+            "default/g2 of group default/g is not among",
+        ),
     ],
 )
 def test_the_guardrails_require_whole_units(
@@ -233,7 +238,7 @@ def test_the_guardrails_compare_the_priority_of_the_root_group() -> None:
 
 
 def test_the_higher_priority_counts_if_the_gate_is_not_certain() -> None:
-    member = replace(G1, priority=100)
+    member = structs.replace(G1, priority=100)
     moment = snapshot(*NODES, member, groups=[pod_group("g", "single", priority=10)])
     rules = replace(RULES, assumed_gates=RULES.release.gates)
     units = victim_units(moment, RULES.release)
@@ -246,8 +251,10 @@ def test_the_higher_priority_counts_if_the_gate_is_not_certain() -> None:
 def test_a_pending_member_counts_on_the_node_that_it_is_nominated_to(
     order: tuple[str, ...],
 ) -> None:
-    pending = replace(G2, node_name=None, nominated_node="n2")
-    moment = snapshot(*NODES, replace(G1, requests=X.requests), pending, groups=[pod_group("g")])
+    pending = structs.replace(G2, node_name=None, nominated_node="n2")
+    moment = snapshot(
+        *NODES, structs.replace(G1, requests=X.requests), pending, groups=[pod_group("g")]
+    )
     args = PreemptArgs(VIP, {name: CandidateVictims(("g1", "g2"), 0) for name in order})
     context = CallContext(moment, VectorizedEngine(RULES), pending_pods={pending.uid: pending})
     assert entries_in(args.decide(context).body) == {}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.pods import decode_pod
@@ -70,7 +71,9 @@ class Call:
 FULL: Final = pod("full", on="n3", cpu="4", priority=100)
 UNCERTAIN: Final = {
     "not decoded": malformed("g2", on="n3"),
-    "may be assumed on its nominated node": replace(G2, nominated_node="n3", may_be_assumed=True),
+    "may be assumed on its nominated node": structs.replace(
+        G2, nominated_node="n3", may_be_assumed=True
+    ),
     "may be assumed on any node": G2,
 }
 
@@ -81,7 +84,7 @@ def test_an_own_search_never_names_the_unit(member: Pod | Unreadable) -> None:
     assert call.named(Search.CLUSTER, n2=("x",)) == {"n2": {"x"}}
     notes = call.answered(Search.CLUSTER, n2=("x",)).notes
     assert any("Pod default/g2" in note and "default/g" in note for note in notes)
-    assert Call([G1, member, FULL, replace(X, priority=100)]).named(Search.CLUSTER) == {}
+    assert Call([G1, member, FULL, structs.replace(X, priority=100)]).named(Search.CLUSTER) == {}
 
 
 @pytest.mark.parametrize("member", UNCERTAIN.values(), ids=UNCERTAIN)
@@ -94,10 +97,10 @@ def test_an_offer_is_passed_on_if_the_unit_is_whole_without_the_pod(
 
 
 CERTAIN: Final = {
-    "of another group": replace(G2, group="other"),
-    "of another namespace": replace(G2, namespace="other"),
-    "of no group": replace(G2, group=""),
-    "waits for victims": replace(G2, nominated_node="n3"),
+    "of another group": structs.replace(G2, group="other"),
+    "of another namespace": structs.replace(G2, namespace="other"),
+    "of no group": structs.replace(G2, group=""),
+    "waits for victims": structs.replace(G2, nominated_node="n3"),
     "finished, not decoded": malformed("g2", on="n3", phase="Failed"),
     "of another group, not decoded": malformed("g2", on="n2", group="other"),
 }
@@ -120,21 +123,23 @@ def test_the_unit_is_certain_again_once_the_pod_is_known() -> None:
     assert cluster.snapshot().unplaced_members == {"default/g": ("default/g2",)}
     cluster.pods.upsert(malformed("g2", on="n3"))
     assert cluster.snapshot().unplaced_members == {"default/g": ("default/g2",)}
-    cluster.pods.upsert(replace(G2, node_name="n3"))
+    cluster.pods.upsert(structs.replace(G2, node_name="n3"))
     assert cluster.snapshot().unplaced_members == {}
-    cluster.pods.upsert(replace(G2, finished=True))
+    cluster.pods.upsert(structs.replace(G2, finished=True))
     assert cluster.snapshot().unplaced_members == {}
 
 
 def test_an_offered_pod_that_is_assumed_completes_the_unit() -> None:
-    assumed = replace(G2, nominated_node="n1", may_be_assumed=True)
-    call = Call([replace(G1, requests=X.requests), assumed, FULL, replace(X, priority=100)])
+    assumed = structs.replace(G2, nominated_node="n1", may_be_assumed=True)
+    call = Call(
+        [structs.replace(G1, requests=X.requests), assumed, FULL, structs.replace(X, priority=100)]
+    )
     assert call.named(Search.OFFERED, n1=("g1", "g2")) == {"n1": {"g1", "g2"}}
 
 
 def test_a_group_that_may_belong_to_the_same_tree_makes_its_unit_uncertain() -> None:
     top, below = pod_group("top", priority=10), pod_group("g", "single", parent="top")
-    members = [G1, replace(G2, node_name="n3", group="h"), X]
+    members = [G1, structs.replace(G2, node_name="n3", group="h"), X]
     known = Call(members, [below, pod_group("h", "single")], [top])
     assert known.named(Search.CLUSTER) == {"n1": {"g1"}}
     for groups in ([below], [below, pod_group("h", "single", parent="missing")]):

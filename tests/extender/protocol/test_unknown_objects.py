@@ -7,11 +7,11 @@ and the decision names the object, or its kind where all of them are unknown.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from extender.cluster.object_stores import ObjectStore
 from extender.cluster.scheduler_cache import SchedulerCache

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from extender.cluster.scheduler_cache import SchedulerCache
 from policies.kubernetes.snapshot import Pod

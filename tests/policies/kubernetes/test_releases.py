@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from extender.kube.decoders.pods import decode_pod
 from extender.protocol.preempt_verb import guardrail_violation

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import event, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies import SchedulerRules, Snapshot
 from policies.kubernetes.criteria import Criterion
@@ -198,7 +199,7 @@ def test_node_affinity_and_node_names(
 ) -> None:
     rules = SchedulerRules(release, configured_filters(FilterSettings(added_affinity=added)))
     named = data.draw(st.sampled_from([None, None, None, "node-1", "unknown"]), label="named")
-    asking = replace(cluster.preemptor, node_affinity=affinity, node_name=named)
+    asking = structs.replace(cluster.preemptor, node_affinity=affinity, node_name=named)
     agree(rules, asking, cluster.snapshot)
 
 
@@ -215,10 +216,12 @@ def test_pods_that_columns_cannot_represent(
         amount = data.draw(st.sampled_from([0, 0, 2**52 + 1, 2**70, -(2**70), -1]))
         uid = data.draw(st.sampled_from([pod.uid, "the same"]))
         requests = replace(pod.requests, memory=amount)
-        return replace(pod, uid=uid, requests=requests, host_ports=cluster.preemptor.host_ports)
+        return structs.replace(
+            pod, uid=uid, requests=requests, host_ports=cluster.preemptor.host_ports
+        )
 
     rules = SchedulerRules(release)
     pods = tuple(distorted(pod) for pod in cluster.pods)
     odd = replace(cluster, pods=pods)
-    preemptor = replace(distorted(cluster.preemptor), uid=cluster.preemptor.uid)
+    preemptor = structs.replace(distorted(cluster.preemptor), uid=cluster.preemptor.uid)
     agree(rules, preemptor, odd.snapshot)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from policies.kubernetes.pod_groups import PodGroups
 from policies.kubernetes.releases import RELEASES, release
@@ -54,13 +55,13 @@ def test_it_fits_a_node_that_is_not_over_allocated(cpu: str, *, fits: bool) -> N
 
 def test_a_resize_that_the_cache_does_not_count_yet_is_needed_on_top() -> None:
     asking = growing("3")
-    before = replace(asking, requests=pod(cpu="2").requests)
+    before = structs.replace(asking, requests=pod(cpu="2").requests)
     decision = assert_agreement(asking, cluster_of(before, CHEAP, DEAR), RULES)
     assert victims_by_node(decision) == {"node-1": ["cheap"]}
 
 
 def test_only_its_own_node_is_tried() -> None:
-    decision = decide(growing("4"), replace(CHEAP, node_name="node-2"), DEAR)
+    decision = decide(growing("4"), structs.replace(CHEAP, node_name="node-2"), DEAR)
     assert victims_by_node(decision) == {"node-1": ["dear"]}
     assert str(decision.rejected["node-2"]) == "node(s) didn't satisfy plugin(s) [NodeName]"
 
@@ -87,7 +88,9 @@ def test_filters_that_decide_where_a_pod_starts_skip_it() -> None:
     cluster = cluster_of(asking, CHEAP, taints=["gpu=yes:NoSchedule"], unschedulable=True)
     found = filter_nodes(asking, cluster, RULES)
     assert (found.feasible, found.not_evaluated) == (("node-1",), frozenset())
-    assert filter_nodes(replace(asking, resize_deferred=False), cluster, RULES).feasible == ()
+    assert (
+        filter_nodes(structs.replace(asking, resize_deferred=False), cluster, RULES).feasible == ()
+    )
 
 
 def test_it_counts_twice_against_the_number_of_pods() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from policies import RELEASES, PreemptionDecision, SchedulerRules
 from policies.kubernetes.devices import Counters
@@ -104,7 +105,7 @@ CASES: dict[str, Case] = {
     ),
     "a device of the pod's own claim stays in use": Case(
         (ONE, WANTED, low("v"), holding("mine", "v")),
-        asked=replace(ASKING, storage=pod(devices=uses("wanted", "mine")).storage),
+        asked=structs.replace(ASKING, storage=pod(devices=uses("wanted", "mine")).storage),
     ),
     "the claim of an extended resource is freed": Case(
         (ONE, low("v"), replace(HELD, extended=True, owner="v")), ("v",), ("default/of-v",), PLAIN

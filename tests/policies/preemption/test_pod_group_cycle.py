@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from policies.kubernetes.pod_groups import PodGroup
 from policies.kubernetes.releases import release
@@ -50,19 +51,19 @@ def test_members_are_tried_by_priority_then_arrival() -> None:
         (GANG, MEMBER, {}, None),
         (
             GANG,
-            replace(MEMBER, scheduler_name="batch"),
+            structs.replace(MEMBER, scheduler_name="batch"),
             {},
             f'{SAME} .spec.schedulerName set, got: "batch" and "default-scheduler"',
         ),
         (
             GANG,
-            replace(MEMBER, priority=1),
+            structs.replace(MEMBER, priority=1),
             {},
             f"{SAME} priority as the pod group's priority, got 1 and 5",
         ),
         (
             GANG,
-            replace(MEMBER, preempts=False),
+            structs.replace(MEMBER, preempts=False),
             {},
             f"{SAME} preemption policy, got Never and PreemptLowerPriority",
         ),

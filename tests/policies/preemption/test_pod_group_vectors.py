@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from extender.kube.decoders.pod_groups import decode_pod_group
 from extender.kube.decoders.pods import decode_pod
@@ -71,7 +72,7 @@ def unit_from(document: Mapping[str, Any]) -> VictimUnit:
     start = document["start"]
     shape = {"metadata": {"name": "x"}, "spec": {}, "status": {"startTime": start}}
     member = decode_pod(encoded(shape), release_of({"gates": {}, "releases": "1.37"}))
-    pods = tuple(replace(member, uid=str(n)) for n in range(document["size"]))
+    pods = tuple(structs.replace(member, uid=str(n)) for n in range(document["size"]))
     return VictimUnit(pods, document["priority"], KINDS[document["type"]])
 
 

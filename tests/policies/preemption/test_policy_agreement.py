@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.preemption.costs.candidate_criteria import CostCriterion
 from policies.preemption.costs.catalog import run_time
@@ -83,7 +84,9 @@ def test_the_columns_follow_the_cluster_between_decisions_at_different_times() -
     engine = VectorizedEngine(rules)
     preemptor, old = pod("p", cpu="1", priority=5), pod("old", on="node-1", cpu="1", started=0)
     first = snapshot(node(cpu="1"), old)
-    second = snapshot(node(cpu="1"), replace(old, name="new", uid="new", started_ns=8 * SECOND))
+    second = snapshot(
+        node(cpu="1"), structs.replace(old, name="new", uid="new", started_ns=8 * SECOND)
+    )
     for cluster, changed, victims in (
         (first, None, {5: None, 10: "old", 20: "old"}),
         (second, {"node-1"}, {17: None, 18: "new"}),

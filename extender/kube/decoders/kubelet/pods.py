@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.pod_resources import default_requests
-from extender.kube.decoders.pods import toleration_of
+from extender.kube.decoders.pod_specs import toleration_of
 from extender.kube.decoders.typed_decoder import amounts_of, decode_object
 from policies.eviction.kubelet_releases import EvictionRelease
 from policies.eviction.pods import (

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import NodeState, Resources, Snapshot
@@ -157,7 +158,7 @@ def histories(draw: st.DrawFn) -> list[Snapshot]:
                 del world.pods[number]
             else:
                 drawn = draw(rich_residents(number, NAMES))
-                world.pods[number] = replace(drawn, storage=draw(STORAGES))
+                world.pods[number] = structs.replace(drawn, storage=draw(STORAGES))
         if draw(st.booleans()):
             count = draw(st.integers(0, 3))
             world.budgets = tuple(draw(rich_budgets(f"budget-{each}")) for each in range(count))
@@ -220,7 +221,7 @@ def test_nodes_may_be_deleted_in_any_order_and_added_again(order: list[str], cou
 def test_a_changed_pod_moves_to_its_new_position() -> None:
     on = node("n1")
     old, fellow = pod("a", on="n1", priority=1), pod("b", on="n1", priority=2)
-    now = Snapshot({"n1": holding(on, replace(old, priority=3), fellow)})
+    now = Snapshot({"n1": holding(on, structs.replace(old, priority=3), fellow)})
     columns = following(Snapshot({"n1": holding(on, old, fellow)}), now)
     check(columns, now)
     assert [each.name for each in columns.pods[0]] == ["a", "b"]
@@ -274,12 +275,12 @@ def test_marks_follow_their_pods() -> None:
     assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
     columns.follow(Snapshot({"n1": holding(on)}))
     assert (list(columns.with_nominated), list(columns.departing)) == ([], [])
-    assumable = replace(nominated, may_be_assumed=True)
+    assumable = structs.replace(nominated, may_be_assumed=True)
     columns.follow(Snapshot({"n1": holding(on, nominated=[assumable])}))
     assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
 
 
-HUGE = replace(pod("huge"), requests=Resources(memory=2**70))
+HUGE = structs.replace(pod("huge"), requests=Resources(memory=2**70))
 TWINS = (pod("a", uid="same"), pod("b", uid="same"))
 
 
@@ -287,7 +288,9 @@ TWINS = (pod("a", uid="same"), pod("b", uid="same"))
     "state",
     [
         holding(node("n1"), HUGE),
-        holding(node("n1"), replace(HUGE, requests=Resources(milli_cpu=-1)), pod("b", cpu="1")),
+        holding(
+            node("n1"), structs.replace(HUGE, requests=Resources(milli_cpu=-1)), pod("b", cpu="1")
+        ),
         holding(node("n1"), *TWINS),
         holding(node("n1"), unreadable=["lost"]),
         holding(replace(node("n1"), allocatable=Resources(memory=2**70))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from policies.kubernetes.snapshot import Snapshot
 from policies.preemption.costs.fragmentation import NVIDIA_GPU, FragmentationCriterion

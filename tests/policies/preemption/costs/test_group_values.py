@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from policies.kubernetes.policy_objects import PolicyObjects, ResourceQuota
 from policies.kubernetes.snapshot import Node, Pod, Snapshot
@@ -122,7 +123,7 @@ def test_a_candidate_counts_by_the_victim_whose_namespace_uses_least(
 def test_pods_that_depart_use_no_quota() -> None:
     cluster = full(one="b b", two="c c")
     [third] = full(three="b b").nodes.values()
-    leaving = tuple(replace(each, terminating=True, priority=99) for each in third.pods)
+    leaving = tuple(structs.replace(each, terminating=True, priority=99) for each in third.pods)
     cluster = replace(cluster, nodes={**cluster.nodes, "three": replace(third, pods=leaving)})
     quotas = [quota("b", cpu=10_000), quota("c", cpu=9000)]
     assert chosen("highest quota usage", with_quotas(cluster, quotas)) == "two"

@@ -11,6 +11,7 @@ from typing import Final
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.kubernetes.releases import NEWEST, RELEASES
 from policies.kubernetes.snapshot import NodeState, Pod, Resources, Snapshot, build_node_state
@@ -82,7 +83,7 @@ def every_change(recorded: Recorded) -> Iterator[Found]:
     yield from nodes(recorded)
     yield from criteria(recorded)
     yield from requests(recorded)
-    if recorded.spared(pod=replace(recorded.inputs.pod, preempts=False)):
+    if recorded.spared(pod=structs.replace(recorded.inputs.pod, preempts=False)):
         yield ChangeKind.PREEMPTION_POLICY, recorded.inputs.pod.key, 0
 
 
@@ -95,7 +96,7 @@ def priorities(recorded: Recorded) -> Iterator[int]:
     units = victim_units(inputs.snapshot, inputs.rules.release)
     if units.unit_of(victim).kind is UnitKind.POD:
         for amount in range(1, inputs.pod.priority - victim.priority + 3):
-            raised = replace(victim, priority=victim.priority + amount)
+            raised = structs.replace(victim, priority=victim.priority + amount)
             if recorded.spared(snapshot=with_pod(inputs.snapshot, raised)):
                 yield amount
 
@@ -174,11 +175,11 @@ def requests(recorded: Recorded) -> Iterator[Found]:
 
 def smaller_requests(recorded: Recorded, resource: str, unit: Resources) -> Iterator[int]:
     before = recorded.inputs.pod
-    pod = replace(before, requests=before.requests - unit)
+    pod = structs.replace(before, requests=before.requests - unit)
     while amount_of(pod.requests, resource) > 0:
         if recorded.spared(pod=pod):
             yield amount_of(before.requests, resource) - amount_of(pod.requests, resource)
-        pod = replace(pod, requests=pod.requests - unit)
+        pod = structs.replace(pod, requests=pod.requests - unit)
 
 
 @st.composite
@@ -186,7 +187,7 @@ def full_with_budgets(draw: st.DrawFn) -> Cluster:
     """Draw full nodes whose pods are covered by budgets that allow some disruptions."""
     cluster = draw(full_clusters())
     pods = [
-        replace(each, labels=draw(labels), priority=draw(st.integers(0, 4)))
+        structs.replace(each, labels=draw(labels), priority=draw(st.integers(0, 4)))
         for each in cluster.pods
     ]
     allowed = draw(st.lists(st.integers(1, 3), max_size=2))
@@ -204,8 +205,8 @@ def with_larger_requests(draw: st.DrawFn, smaller: st.SearchStrategy[Cluster]) -
     more = Resources(milli_cpu=CORE * draw(st.integers(0, 2)))
     if draw(st.booleans()):
         more += Resources(scalars={DEVICE: draw(st.integers(0, 2))})
-    preemptor = replace(cluster.preemptor, requests=cluster.preemptor.requests + more)
-    return replace(cluster, preemptor=replace(preemptor, preempts=True))
+    preemptor = structs.replace(cluster.preemptor, requests=cluster.preemptor.requests + more)
+    return replace(cluster, preemptor=structs.replace(preemptor, preempts=True))
 
 
 labels = st.sampled_from(LABELS)

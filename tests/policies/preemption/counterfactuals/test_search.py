@@ -7,6 +7,7 @@ from itertools import count
 from typing import Final
 
 import pytest
+from msgspec import structs
 
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.consequences.criteria import CONSEQUENCE_CRITERIA
@@ -115,7 +116,7 @@ def test_a_priority_gap_protects_a_victim_below_the_priority_of_the_preemptor() 
 @pytest.mark.parametrize(("priority", "offered"), [(10**9, 1), (10**9 + 1, 0)])
 def test_no_priority_above_that_of_users_is_offered(priority: int, offered: int) -> None:
     cluster = snapshot(node("n1", cpu="2"), pod("one", on="n1", cpu="2", priority=5))
-    preemptor = replace(PREEMPTOR, priority=priority)
+    preemptor = structs.replace(PREEMPTOR, priority=priority)
     assert len(lines(found_for("one", cluster, preemptor), ChangeKind.VICTIM_PRIORITY)) == offered
 
 
@@ -256,7 +257,7 @@ def test_no_request_is_offered_of_which_the_policy_counts_what_remains() -> None
 
 def test_no_request_is_offered_that_several_containers_have() -> None:
     preemptor = requesting(gpus=4)
-    twice = replace(preemptor, extended_requests=preemptor.extended_requests * 2)
+    twice = structs.replace(preemptor, extended_requests=preemptor.extended_requests * 2)
     assert lines(found_for("one-0", gpu_node(4), twice), ChangeKind.PREEMPTOR_REQUEST) == []
 
 
@@ -319,7 +320,7 @@ def test_the_policy_of_the_preemptor_counts() -> None:
     [
         (PREEMPTOR, "is no victim on n1; expected one of default/batch (UID batch)"),
         (
-            replace(PREEMPTOR, preempts=False),
+            structs.replace(PREEMPTOR, preempts=False),
             "is no victim; expected one of the victims, and there are none",
         ),
     ],

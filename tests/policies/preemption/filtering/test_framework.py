@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
+from msgspec import structs
 
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
@@ -94,8 +95,8 @@ def test_the_pod_must_also_fit_without_those_that_are_nominated() -> None:
 
 
 def test_the_pod_must_fit_beside_those_that_are_nominated() -> None:
-    nominated = replace(marked("nominated", "node-1", priority=5), node_name=None)
-    cluster = snapshot(node("node-1"), replace(nominated, nominated_node="node-1"))
+    nominated = structs.replace(marked("nominated", "node-1", priority=5), node_name=None)
+    cluster = snapshot(node("node-1"), structs.replace(nominated, nominated_node="node-1"))
     assert filter_nodes(pod(), cluster, rules(AtMost(1))).rejected == {"node-1": REFUSAL}
     assert filter_nodes(pod(), cluster, rules(AtMost(2))).feasible == ("node-1",)
     assert filter_nodes(pod(priority=9), cluster, rules(AtMost(1))).feasible == ("node-1",)

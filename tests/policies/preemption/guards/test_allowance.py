@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.snapshot import PastPreemption, Pod, Snapshot
@@ -39,7 +40,7 @@ def past(victim: Pod, preemptor: Pod | None = None, ago: int = 10) -> PastPreemp
 
 def victims(guard: AllowanceGuard, running: list[Pod], *preemptions: PastPreemption) -> set[str]:
     """Return the pods that a pod of the owner "me" may evict, each on a node of its own."""
-    placed = [replace(each, node_name=f"n-{each.name}") for each in running]
+    placed = [structs.replace(each, node_name=f"n-{each.name}") for each in running]
     cluster = snapshot(*(node(f"n-{each.name}", cpu="1") for each in running), *placed)
     cluster = replace(cluster, now_ns=NOW, preemptions=preemptions)
     rules = SchedulerRules(policy=Policy("p", allowance_guards=(guard,)))
@@ -136,7 +137,7 @@ def test_lost_work_is_limited_in_a_window(
 def test_one_preemption_takes_no_more_than_the_window_allows() -> None:
     guard = window_limit("hourly", NAMESPACES, 1, MINUTE)
     cluster = snapshot(
-        node(cpu="2"), *(replace(of("a", f"a-{n}"), node_name="node-1") for n in (0, 1))
+        node(cpu="2"), *(structs.replace(of("a", f"a-{n}"), node_name="node-1") for n in (0, 1))
     )
     rules = SchedulerRules(policy=Policy("p", allowance_guards=(guard,)))
     found = preempt(pod("p", cpu="2", priority=9), cluster, rules)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies import SchedulerRules, Snapshot
 from policies.kubernetes.criteria import Criterion
@@ -80,7 +81,7 @@ def test_no_candidates_are_an_empty_mapping() -> None:
 
 
 def test_candidates_that_were_read_one_by_one_are_in_the_mapping() -> None:
-    huge = replace(pod("n9-huge", on="n9"), requests=Resources(milli_cpu=2**70))
+    huge = structs.replace(pod("n9-huge", on="n9"), requests=Resources(milli_cpu=2**70))
     mixed = cluster(victim("n0", 3), victim("n1", 2), huge)
     found = candidates(mixed)
     assert found == preempt(PREEMPTOR, mixed).candidates
@@ -164,8 +165,8 @@ def test_the_best_two_of_many_are_those_of_any_order(
 
 
 def test_pods_that_never_started_are_distinguished_from_the_earliest() -> None:
-    never = replace(victim("n0"), started_ns=None)
-    first = replace(victim("n1"), started_ns=-(2**63) + 1)
+    never = structs.replace(victim("n0"), started_ns=None)
+    first = structs.replace(victim("n1"), started_ns=-(2**63) + 1)
     now = cluster(never, first)
     decided = VectorizedEngine().preempt(PREEMPTOR, now)
     assert decided.chosen is not None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from policies import SchedulerRules
 from policies.kubernetes.releases import RELEASES, Release
@@ -28,7 +27,7 @@ ON_N1 = on_nodes("n1")
 
 def asking(memory: int = 0, **fields: object) -> Pod:
     requests = Resources(memory=memory)
-    return replace(pod("asking", priority=5), requests=requests, **fields)  # type: ignore[arg-type]
+    return replace(pod("asking", priority=5), requests=requests, **fields)
 
 
 # Limits
