@@ -69,7 +69,6 @@ class ClusterColumns:
         self._unbounded: dict[int, Pod] = {}
         self._departing: list[int] = []
         self._grouped: list[int] = []
-        self._uids: list[set[str]] = []
         self._most_resources = _FEW_RESOURCES
         self.snapshot = Snapshot()
         self.version = 0
@@ -186,17 +185,12 @@ class ClusterColumns:
         _mark(self.with_grouped, name, self._grouped[row])
         plain = self.nodes.regular[row] and not state.unreadable and is_regular(state.requested)
         plain = plain and all(is_regular(pod.requests) for pod in state.nominated)
-        if not plain or name in self.irregular or not self._seem_regular(row):
-            _mark(self.irregular, name, not (plain and self._are_regular(row)))
-
-    def _seem_regular(self, row: int) -> bool:
-        return not self._unbounded and len(self._uids[row]) == len(self.pods[row])
+        _mark(self.irregular, name, not (plain and self._are_regular(row)))
 
     def _are_regular(self, row: int) -> bool:
         pods = self.pods[row]
-        uids = self._uids[row] = {pod.uid for pod in pods}
         bounded = not self._unbounded or all(id(pod) not in self._unbounded for pod in pods)
-        return bounded and len(uids) == len(pods)
+        return bounded and len({pod.uid for pod in pods}) == len(pods)
 
     def _append(self, name: str, state: NodeState) -> int:
         row = self.row_names.append(name)
@@ -204,7 +198,6 @@ class ClusterColumns:
         self.pods.append(())
         self._departing.append(0)
         self._grouped.append(0)
-        self._uids.append(set())
         self.nodes.append(state.node)
         self.pod_block.append_node()
         self.policy.append_node()
@@ -218,7 +211,6 @@ class ClusterColumns:
         _replace_by_last(self.pods, row)
         _replace_by_last(self._departing, row)
         _replace_by_last(self._grouped, row)
-        _replace_by_last(self._uids, row)
         self.nodes.drop(row)
         self.nodes.versions[row] = self.version
         self.pod_block.drop_node(row)
@@ -323,7 +315,6 @@ class ClusterColumns:
             self._grouped[row] -= 1
         if self._unbounded:
             self._unbounded.pop(id(pod), None)
-        self._uids[row].discard(pod.uid)
 
     def _add_pod_row(self, row: int, pod: Pod, classes: tuple[int, int]) -> list[int]:
         """Count one more pod of the row, and return its values of all channels."""
@@ -334,7 +325,6 @@ class ClusterColumns:
             self._grouped[row] += 1
         if not is_regular(pod.requests):
             self._unbounded[id(pod)] = pod
-        self._uids[row].add(pod.uid)
         began = max(start_time(pod), _MIN_START_TIME)
         return [pod.priority, began, *classes, flags, *self.nodes.amounts(pod.requests)]
 
