@@ -18,6 +18,7 @@ from extender.kube.rest.clock import SystemClock
 from extender.ledger.writer import WriteCounts
 from extender.observability.metrics import Metrics
 from extender.secure_serving.connection_limits import ConnectionRegistry
+from extender.server.python_gc import CollectionPauses
 from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
 from fakeapi.apiserver.wire.http_messages import Request, Response
 from fakeapi.simulation.world import create_api
@@ -99,6 +100,7 @@ def extender_metrics() -> list[MetricRow]:
     connections = ConnectionRegistry(ConnectionLimits(), SystemClock())
     register_serving_metrics(registry, connections, _NoCertificate())
     register_ledger_metrics(registry, _NoLedger())
+    registry.register(CollectionPauses(SystemClock().monotonic))
     return list(_registered(registry))
 
 

@@ -33,6 +33,7 @@ from extender.server.call_queue import CallQueue
 from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
 from extender.server.policy_reloader import PolicyReloader, PolicyUse
+from extender.server.python_gc import observed_collections
 from extender.server.service import Service
 from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
 from extender.server.worker_processes import WorkerGroup
@@ -146,6 +147,7 @@ async def run_server(
     build = partial(build_app, service, config.path_prefixes, body_limit)
     context = None if reloader is None else lambda: reloader.context
     async with (
+        observed_collections(service.metrics.registry, clock.monotonic),
         _exporting_traces(service, config, clock),
         join_group(
             workers, service, lambda guard: build(None, f"{id_prefix}-w", guard), clock

@@ -22,8 +22,15 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Awaitable, Callable
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import accumulate
 from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from extender.kube.rest.clock import Clock
 
@@ -34,6 +41,56 @@ FREEZE_INTERVAL_SECONDS: Final = 60.0
 ADDED_SHARE: Final = 0.5
 _IDLE_TIMEOUT_SECONDS: Final = 10.0
 _IDLE_POLL_SECONDS: Final = 0.05
+
+
+_PAUSE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+
+
+class CollectionPauses(Collector):
+    """The metric of garbage collections, during which nothing else runs.
+
+    A collection may begin while a metric of the client library is locked, so these are plain
+    numbers. ``monotonic`` returns seconds.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._begun = 0.0
+        self._seconds = 0.0
+        self._counts = [0] * (len(_PAUSE_BUCKETS) + 1)
+
+    def observe(self, phase: str, _info: Mapping[str, int]) -> None:
+        """Observe the start or the end of a collection, as a function of ``gc.callbacks``."""
+        if phase == "start":
+            self._begun = self._monotonic()
+            return
+        seconds = self._monotonic() - self._begun
+        self._seconds += seconds
+        self._counts[bisect_left(_PAUSE_BUCKETS, seconds)] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the histogram of pauses."""
+        bounds = [*map(str, _PAUSE_BUCKETS), "+Inf"]
+        yield HistogramMetricFamily(
+            "python_gc_pause_seconds",
+            "Pauses by garbage collections",
+            buckets=list(zip(bounds, accumulate(self._counts), strict=True)),
+            sum_value=self._seconds,
+        )
+
+
+@asynccontextmanager
+async def observed_collections(
+    registry: CollectorRegistry, monotonic: Callable[[], float]
+) -> AsyncIterator[None]:
+    """Count the garbage collections of the process in a metric while the block runs."""
+    pauses = CollectionPauses(monotonic)
+    registry.register(pauses)
+    gc.callbacks.append(pauses.observe)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(pauses.observe)
 
 
 def always_idle() -> bool:
