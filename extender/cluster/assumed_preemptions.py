@@ -103,7 +103,7 @@ class AssumedPreemptions:
         victims = frozenset().union(*(each.victims for each in assumed))
         nominated = tuple(pod for pod in state.nominated if pod.uid not in victims)
         present = {pod.uid for pod in nominated}
-        return replace(
+        return structs.replace(
             state,
             pods=tuple(
                 structs.replace(pod, assumed_victim=True) if pod.uid in victims else pod

@@ -167,7 +167,7 @@ def _sent_node_states(
         elif state is None:
             failed[sent.name] = _UNKNOWN_NODE
         else:
-            states[sent.name] = replace(state, node=sent.node)
+            states[sent.name] = structs.replace(state, node=sent.node)
     return states, failed
 
 

@@ -30,18 +30,18 @@ from policies.kubernetes.selectors import (
 from policies.kubernetes.storage import NO_STORAGE, PodStorage, Storage
 
 NO_LABELS: Labels = {}
+NO_PORTS: frozenset[HostPort] = frozenset()
 DEFAULT_SCHEDULER = "default-scheduler"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - how a host port without an address is written, not a bind
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True, gc=False):
     """Amounts of resources; ``scalars`` holds extended resources, huge pages and the like."""
 
     milli_cpu: int = 0
     memory: int = 0
     ephemeral_storage: int = 0
-    scalars: Mapping[str, int] = field(default_factory=dict)
+    scalars: Mapping[str, int] = {}
 
     def __add__(self, other: Resources) -> Resources:
         return Resources(
@@ -189,8 +189,7 @@ class Pod(Struct, frozen=True, gc=False):
         return not managed_resources or not managed_resources.isdisjoint(self.resource_names)
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True, gc=False):
     """A node without its pods.
 
     ``allowed_pods`` is its allocatable number of pods, ``declared_features`` are the features that
@@ -199,7 +198,7 @@ class Node:
     """
 
     name: str
-    labels: Labels = field(default_factory=dict)
+    labels: Labels = NO_LABELS
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     allocatable: Resources = NO_RESOURCES
@@ -230,8 +229,7 @@ class DisruptionBudget:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(Struct, frozen=True, gc=False):
     """A node with its pods.
 
     ``pods`` are bound to it and not finished; ``requested`` is the sum of their requests;
@@ -248,7 +246,7 @@ class NodeState:
 
     def with_pod(self, pod: Pod) -> NodeState:
         """Return the same node with ``pod`` added."""
-        return replace(
+        return structs.replace(
             self,
             pods=(*self.pods, pod),
             requested=self.requested + pod.requests,
@@ -262,7 +260,7 @@ class NodeState:
         pod, bound past the scheduler, uses it too.
         """
         removed = {pod.uid: pod for pod in pods}
-        return replace(
+        return structs.replace(
             self,
             pods=tuple([pod for pod in self.pods if pod.uid not in removed]),
             requested=self.requested - sum_resources([pod.requests for pod in removed.values()]),
@@ -279,7 +277,7 @@ def build_node_state(
         node=node,
         pods=present,
         requested=sum_resources([pod.requests for pod in present]),
-        used_ports=frozenset().union(*(pod.host_ports for pod in present)),
+        used_ports=frozenset().union(*(pod.host_ports for pod in present)) or NO_PORTS,
         nominated=tuple(nominated),
         unreadable=tuple(unreadable),
     )
@@ -331,7 +329,7 @@ class Snapshot:
         nodes = dict(self.nodes)
         for name in {node, pod.nominated_node or node} & nodes.keys():
             others = tuple(each for each in nodes[name].nominated if each.uid != pod.uid)
-            nodes[name] = replace(nodes[name], nominated=others)
+            nodes[name] = structs.replace(nodes[name], nominated=others)
         nodes[node] = nodes[node].with_pod(assumed)
         repelling = (assumed,) if assumed.anti_affinity else ()
         members, unplaced = dict(self.group_members), dict(self.unplaced_members)

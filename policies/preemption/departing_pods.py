@@ -124,7 +124,7 @@ def _remaining(state: NodeState, leaving: Collection[Pod]) -> NodeState:
     nominated = not_assumed(state.nominated)
     if not leaving and nominated == state.nominated:
         return state
-    return replace(state.without_pods(leaving), nominated=nominated)
+    return structs.replace(state.without_pods(leaving), nominated=nominated)
 
 
 def not_assumed(nominated: Iterable[Pod]) -> tuple[Pod, ...]:

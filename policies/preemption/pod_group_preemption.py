@@ -188,7 +188,9 @@ def without_nominations(members: Iterable[Pod], snapshot: Snapshot) -> Snapshot:
     return replace(
         snapshot,
         nodes={
-            name: replace(state, nominated=tuple(n for n in state.nominated if n.uid not in own))
+            name: structs.replace(
+                state, nominated=tuple(n for n in state.nominated if n.uid not in own)
+            )
             for name, state in snapshot.nodes.items()
         },
     )

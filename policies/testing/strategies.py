@@ -83,7 +83,9 @@ class Cluster:
             groups=self.groups,
             composites=self.composites,
         )
-        marked = {name: replace(whole.nodes[name], unreadable=("lost",)) for name in self.unread}
+        marked = {
+            name: structs.replace(whole.nodes[name], unreadable=("lost",)) for name in self.unread
+        }
         return replace(whole, nodes={**whole.nodes, **marked})
 
 
@@ -248,12 +250,12 @@ def rich_nodes(draw: st.DrawFn, name: str) -> Node:
     devices = node(others={DEVICE: draw(st.sampled_from(["0", "1", "2"]))}).allocatable.scalars
     drawn = draw(nodes(name))
     closed = draw(_seldom)
-    return replace(
+    return structs.replace(
         drawn,
         unschedulable=closed and drawn.unschedulable,
         taints=tuple(each for each in drawn.taints if closed or not each.forbids_scheduling),
         labels={key: value for key, value in labels.items() if key not in lacking},
-        allocatable=replace(drawn.allocatable, scalars=devices),
+        allocatable=structs.replace(drawn.allocatable, scalars=devices),
         declared_features=draw(_features),
         resize_preemption_disabled=draw(_seldom),
     )

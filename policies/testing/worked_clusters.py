@@ -108,5 +108,5 @@ def like(example: Pod, pod: Pod) -> Pod:
         owner=example.owner,
         ready=example.ready,
         restarts=example.restarts,
-        requests=replace(pod.requests, scalars=scalars),
+        requests=structs.replace(pod.requests, scalars=scalars),
     )

@@ -12,6 +12,7 @@ import asyncio
 import time
 
 from policies import Snapshot
+from tests.bench import pauses
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, encoded, offers, pending, preemptor, snapshot_of
 from tests.bench.decisions import (
@@ -45,6 +46,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
     ranked |= expressions.measure(effort)
     decision = decisions.get(f"{SERVING}-{NODES}-plain")
     served = asyncio.run(_served(effort, None if decision is None else decision.cost))
+    served |= pauses.measure(effort)
     return decisions | ranked | served | asyncio.run(_filtered(effort))
 
 
@@ -59,6 +61,7 @@ async def _served(effort: Effort, decision: float | None) -> dict[str, Figure]:
         figures = _synced(time.perf_counter() - begun, extender)
         figures |= await _preempt(extender, bare, effort, decision)
         figures |= _memory("memory-later", "resident memory after these calls", extender)
+        figures |= await pauses.longest_pause(extender, api, NODES, effort.seconds)
     return figures
 
 

@@ -40,7 +40,7 @@ async def _main(server: str, out: Path) -> None:
             following = asyncio.create_task(seen.follow(watch.content))
             _say(f"listening on {server}")
             begun = time.monotonic()
-            made = await _change(session, stop)
+            made = await change_pods(session, stop)
             seconds = time.monotonic() - begun
             await asyncio.wait_for(seen.until(made), _CATCH_UP_SECONDS)
             following.cancel()
@@ -75,7 +75,7 @@ class _Seen:
         self._file.close()
 
 
-async def _change(session: aiohttp.ClientSession, stop: asyncio.Event) -> int:
+async def change_pods(session: aiohttp.ClientSession, stop: asyncio.Event) -> int:
     """Make one change after the other at their pace, until stopped; return how many."""
     due, made = time.monotonic(), 0
     for write in writes(NODES):

@@ -121,7 +121,7 @@ def _copy_of(node: Node, inputs: DecisionInputs) -> Node:
     labels = node.labels
     if _HOSTNAME in labels:
         labels = {**labels, _HOSTNAME: name}
-    return replace(node, name=name, labels=labels)
+    return structs.replace(node, name=name, labels=labels)
 
 
 def _properties(node: Node) -> tuple[object, ...]:

@@ -252,9 +252,9 @@ def with_request(inputs: DecisionInputs, resource: str, amount: int) -> Decision
 def _with_amount(resources: Resources, name: str, amount: int) -> Resources:
     match name:
         case "cpu":
-            return replace(resources, milli_cpu=amount)
+            return structs.replace(resources, milli_cpu=amount)
         case "memory":
-            return replace(resources, memory=amount)
+            return structs.replace(resources, memory=amount)
         case "ephemeral-storage":
-            return replace(resources, ephemeral_storage=amount)
-    return replace(resources, scalars={**resources.scalars, name: amount})
+            return structs.replace(resources, ephemeral_storage=amount)
+    return structs.replace(resources, scalars={**resources.scalars, name: amount})

@@ -111,7 +111,7 @@ def with_priority(inputs: DecisionInputs, pod: Pod, priority: int) -> DecisionIn
         )
 
     snapshot, name = inputs.snapshot, pod.node_name or ""
-    state = replace(snapshot.nodes[name], pods=changed(snapshot.nodes[name].pods))
+    state = structs.replace(snapshot.nodes[name], pods=changed(snapshot.nodes[name].pods))
     repelling = snapshot.pods_with_anti_affinity
     return replace(
         inputs,

@@ -81,7 +81,7 @@ def _worked(snapshot: Snapshot) -> Snapshot:
     return replace(
         snapshot,
         nodes={
-            name: replace(
+            name: structs.replace(
                 state,
                 pods=tuple(_with_owner(pod, 31 * row + n) for n, pod in enumerate(state.pods)),
             )

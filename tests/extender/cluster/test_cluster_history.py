@@ -208,7 +208,7 @@ class ClusterMachine(RuleBasedStateMachine):
             if each.nominates:
                 nominee = structs.replace(each.preemptor, nominated_node=each.node)
                 nominated.setdefault(each.preemptor.uid, nominee)
-        return replace(
+        return structs.replace(
             state,
             pods=tuple(
                 structs.replace(each, assumed_victim=True) if each.uid in leaving else each
@@ -281,7 +281,11 @@ def _comparable(snapshot: Snapshot) -> Any:
 
 
 def _state(state: NodeState) -> Any:
-    return replace(state, pods=(), nominated=()), by_key(state.pods), by_key(state.nominated)
+    return (
+        structs.replace(state, pods=(), nominated=()),
+        by_key(state.pods),
+        by_key(state.nominated),
+    )
 
 
 TestClusterMachine = ClusterMachine.TestCase

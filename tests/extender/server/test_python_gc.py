@@ -8,9 +8,10 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from extender.secure_serving.connection_limits import ConnectionProtocol, Phase
-from extender.server.python_gc import FrozenObjects, limit_collections
+from extender.server.python_gc import FrozenObjects, limit_collections, observed_collections
 from tests.extender.conftest import HandClock
 from tests.extender.secure_serving.raw_clients import FILTER, run_listener
 
@@ -100,7 +101,7 @@ async def test_closed_connections_leave_no_garbage() -> None:
 
 
 class IdleChecks:
-    """Return the given states as idleness; record the times and whether objects were frozen."""
+    """Return the given states as idleness; record the times and whether new objects were frozen."""
 
     def __init__(self, clock: HandClock, *states: str) -> None:
         self._clock = clock
@@ -108,10 +109,13 @@ class IdleChecks:
         self.times: list[float] = []
         self.frozen: list[bool] = []
         self.over = asyncio.Event()
+        self._new = ReferenceCycle()
 
     def __call__(self) -> bool:
+        if not self.times:
+            self._new = ReferenceCycle()
         self.times.append(round(self._clock.seconds, 2))
-        self.frozen.append(gc.get_freeze_count() > 0)
+        self.frozen.append(not any(each is self._new for each in gc.get_objects()))
         if len(self.times) >= len(self._states):
             self.over.set()
             return True
@@ -127,6 +131,31 @@ async def run_checks(clock: HandClock, checks: IdleChecks, synced: asyncio.Event
     await checks.over.wait()
     sparing.cancel()
     await asyncio.wait((sparing,))
+
+
+async def test_what_exists_at_the_start_is_frozen_at_once() -> None:
+    objects = new_objects(MANY)
+    limiting = asyncio.create_task(limit_collections(asyncio.Event().wait, HandClock()))
+    await asyncio.sleep(0)
+    assert collectable_count() < MANY == len(objects)
+    limiting.cancel()
+
+
+async def test_pauses_by_collections_are_counted_while_they_are_observed() -> None:
+    registry, times = CollectorRegistry(), iter([0.0, 0.03, 5.0, 5.2])
+
+    def seconds(bound: str) -> float | None:
+        return registry.get_sample_value("python_gc_pause_seconds_bucket", {"le": bound})
+
+    gc.disable()
+    async with observed_collections(registry, lambda: next(times)):
+        assert seconds("+Inf") == 0
+        gc.collect()
+        gc.collect()
+    gc.collect()
+    gc.enable()
+    assert [seconds(bound) for bound in ("0.025", "0.05", "0.1", "0.25", "+Inf")] == [0, 1, 1, 2, 2]
+    assert registry.get_sample_value("python_gc_pause_seconds_sum") == pytest.approx(0.23)
 
 
 async def test_collections_wait_for_idle_time_after_the_first_lists_and_then_each_minute() -> None:

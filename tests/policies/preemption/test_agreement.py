@@ -215,7 +215,7 @@ def test_pods_that_columns_cannot_represent(
     def distorted(pod: Pod) -> Pod:
         amount = data.draw(st.sampled_from([0, 0, 2**52 + 1, 2**70, -(2**70), -1]))
         uid = data.draw(st.sampled_from([pod.uid, "the same"]))
-        requests = replace(pod.requests, memory=amount)
+        requests = structs.replace(pod.requests, memory=amount)
         return structs.replace(
             pod, uid=uid, requests=requests, host_ports=cluster.preemptor.host_ports
         )

@@ -25,6 +25,7 @@ from dataclasses import replace
 
 from hypothesis import event, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.kubernetes.releases import NEWEST, RELEASES, Release
 from policies.kubernetes.snapshot import Pod, Resources, Snapshot
@@ -163,7 +164,7 @@ def test_spare_capacity_never_makes_a_feasible_node_infeasible(
     larger = replace(
         cluster,
         nodes=tuple(
-            replace(
+            structs.replace(
                 each,
                 allocatable=each.allocatable + Resources(milli_cpu=1000 * cores),
                 allowed_pods=each.allowed_pods + places,
@@ -179,7 +180,8 @@ def test_spare_capacity_never_makes_a_feasible_node_infeasible(
 @given(any_clusters)
 def test_a_candidate_stays_one_with_more_capacity(cluster: Cluster) -> None:
     larger = replace(
-        cluster, nodes=tuple(replace(n, allowed_pods=n.allowed_pods + 1) for n in cluster.nodes)
+        cluster,
+        nodes=tuple(structs.replace(n, allowed_pods=n.allowed_pods + 1) for n in cluster.nodes),
     )
     now, then = decided(cluster), decided(larger)
     assert set(now.candidates) <= set(then.candidates) | {

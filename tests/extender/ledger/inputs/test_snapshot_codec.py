@@ -188,16 +188,15 @@ def test_a_blob_that_was_changed_is_never_read(inserted: bytes, place: int) -> N
 
 
 def types_of(kind: Any, seen: dict[str, str]) -> Iterator[None]:
-    """Add the fields of all dataclasses and named tuples that a type refers to."""
+    """Add the fields of all classes of values that a type refers to."""
     for each in get_args(kind):
         yield from types_of(each, seen)
-    if not is_dataclass(kind) and not hasattr(kind, "_fields"):
-        return
+    names = [each.name for each in fields(kind)] if is_dataclass(kind) else ()
+    names = names or getattr(kind, "_fields", ()) or getattr(kind, "__struct_fields__", ())
     name = getattr(kind, "__name__", "")
-    if name in seen:
+    if not names or name in seen:
         return
     hints = get_type_hints(kind)
-    names = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._fields
     seen[name] = ", ".join(f"{each}: {hints[each]}" for each in names)
     for each in names:
         yield from types_of(hints[each], seen)

@@ -293,7 +293,7 @@ TWINS = (pod("a", uid="same"), pod("b", uid="same"))
         ),
         holding(node("n1"), *TWINS),
         holding(node("n1"), unreadable=["lost"]),
-        holding(replace(node("n1"), allocatable=Resources(memory=2**70))),
+        holding(structs.replace(node("n1"), allocatable=Resources(memory=2**70))),
     ],
     ids=["huge request", "negative request", "shared UID", "unreadable pod", "huge node"],
 )
@@ -303,7 +303,7 @@ def test_irregular_amounts_are_marked(state: NodeState) -> None:
     assert list(columns.irregular) == []
     columns.follow(Snapshot({"n1": state}))
     assert list(columns.irregular) == ["n1"]
-    columns.follow(Snapshot({"n1": replace(state, nominated=(pod("d"),))}))
+    columns.follow(Snapshot({"n1": structs.replace(state, nominated=(pod("d"),))}))
     assert list(columns.irregular) == ["n1"]
     columns.follow(Snapshot({"n1": plain}))
     assert list(columns.irregular) == []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies.kubernetes.packed_names import pack_names
 from policies.kubernetes.snapshot import Node, Resources
@@ -164,7 +164,7 @@ def test_dropped_resources_free_their_columns() -> None:
 )
 def test_amounts_are_clamped_so_that_sums_fit(amount: int, cut: int) -> None:
     assert clamp_amount(amount) == cut
-    huge = replace(node(), allocatable=Resources(memory=amount), allowed_pods=amount)
+    huge = structs.replace(node(), allocatable=Resources(memory=amount), allowed_pods=amount)
     made = columns(huge)
     assert (made.allocatable[1, 0], made.allowed_pods[0]) == (cut, cut)
 

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Final
 
 import pytest
+from msgspec import structs
 
 from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.snapshot import Pod, Snapshot
@@ -213,7 +214,7 @@ def test_the_columns_follow_the_cluster_after_simulations() -> None:
     engine.follow(now)
     for name in ("n03", "n00", "n02"):
         assert_agreement(preemptor, now, engine.rules, engine)
-        moved = replace(now.nodes[name], pods=(), requested=pod().requests)
+        moved = structs.replace(now.nodes[name], pods=(), requested=pod().requests)
         now = replace(now, nodes={**now.nodes, name: moved.with_pod(of(name, "1500m", 7))})
         engine.follow(now, [name])
         assert_agreement(preemptor, now, engine.rules, engine)

@@ -124,6 +124,8 @@ def test_pods_that_depart_use_no_quota() -> None:
     cluster = full(one="b b", two="c c")
     [third] = full(three="b b").nodes.values()
     leaving = tuple(structs.replace(each, terminating=True, priority=99) for each in third.pods)
-    cluster = replace(cluster, nodes={**cluster.nodes, "three": replace(third, pods=leaving)})
+    cluster = replace(
+        cluster, nodes={**cluster.nodes, "three": structs.replace(third, pods=leaving)}
+    )
     quotas = [quota("b", cpu=10_000), quota("c", cpu=9000)]
     assert chosen("highest quota usage", with_quotas(cluster, quotas)) == "two"

@@ -134,7 +134,7 @@ def nodes(recorded: Recorded) -> Iterator[Found]:
     inputs = recorded.inputs
     sizes = []
     for name, state in inputs.snapshot.nodes.items():
-        copy = NodeState(replace(state.node, name=f"{name}-copy"))
+        copy = NodeState(structs.replace(state.node, name=f"{name}-copy"))
         then = replace(inputs.snapshot, nodes={**inputs.snapshot.nodes, f"{name}-copy": copy})
         if filter_nodes(inputs.pod, then, inputs.rules, [f"{name}-copy"]).feasible:
             sizes.append((size(state.node.allocatable, inputs.pod.requests), name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
+from msgspec import structs
 
 from policies import RELEASES, SchedulerRules, decide_filter, decide_preemption
 from policies.kubernetes.csi_migration import (
@@ -192,7 +193,7 @@ def in_release(
     release: str, asking: Pod, *things: StorageObject, **scalars: int
 ) -> Rejection | None:
     plain = node("node-1")
-    room = replace(plain, allocatable=replace(plain.allocatable, scalars=scalars))
+    room = structs.replace(plain, allocatable=structs.replace(plain.allocatable, scalars=scalars))
     rules = SchedulerRules(RELEASES[release], FILTER)
     return decide_filter(asking, snapshot(room, *things), rules).rejected.get("node-1")
 

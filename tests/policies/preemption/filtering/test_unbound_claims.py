@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from policies import RELEASES, SchedulerRules, Snapshot, decide_filter, decide_preemption
 from policies.kubernetes.selectors import (
@@ -308,7 +309,7 @@ def test_the_claim_of_an_ephemeral_volume_is_found_a_volume() -> None:
 
 def test_only_a_node_with_a_volume_is_a_candidate() -> None:
     full = [pod(f"low-{name}", on=name, cpu="1") for name in ("n1", "n2")]
-    nodes = [replace(each, allocatable=node(cpu="1").allocatable) for each in NODES]
+    nodes = [structs.replace(each, allocatable=node(cpu="1").allocatable) for each in NODES]
     moment = snapshot(*nodes, *full, STATIC, waiting(), HERE)
     asking = pod("vip", cpu="1", priority=10, volumes=["data"])
     decision = decide_preemption(asking, moment)
