@@ -63,7 +63,7 @@ class DecodedSpec(NamedTuple):
 
 def decode_spec(pod: core_v1_types.PodV1, namespace: str, release: Release) -> DecodedSpec:
     """Decode the spec of a pod, and the resources that its status reports. Raise FieldError."""
-    return _decode_spec(_encoder.encode(_shared_part(pod, namespace)), release)
+    return _decode_encoded(_encoder.encode(_shared_part(pod, namespace)), release)
 
 
 def _shared_part(pod: core_v1_types.PodV1, namespace: str) -> core_v1_types.PodV1:
@@ -98,8 +98,12 @@ def _without_restarts(
 
 
 @lru_cache(_MOST_SPECS)
-def _decode_spec(encoded: bytes, release: Release) -> DecodedSpec:
-    pod = _decoder.decode(encoded)
+def _decode_encoded(encoded: bytes, release: Release) -> DecodedSpec:
+    return compile_spec(_decoder.decode(encoded), release)
+
+
+def compile_spec(pod: core_v1_types.PodV1, release: Release) -> DecodedSpec:
+    """Do the same as :func:`decode_spec` for one pod, without sharing. Raise FieldError."""
     spec, status = pod.spec, pod.status or core_v1_types.PodStatusV1()
     affinity, constraints = spec.affinity or _NO_AFFINITY, spec.topologySpreadConstraints or ()
     resources = pod_resources.pod_resources(spec, status)
