@@ -143,7 +143,6 @@ async def limit_collections(
     timeout. Every ``interval_seconds`` objects are frozen if FREEZE_THRESHOLD or more are not;
     ``share`` is that of :class:`FrozenObjects`.
     """
-    gc.freeze()  # modules, which are half of all objects
     await synced()
     await _wait_idle(is_idle, clock)
     frozen = FrozenObjects(share=share)

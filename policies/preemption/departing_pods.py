@@ -130,5 +130,6 @@ def _remaining(state: NodeState, leaving: Collection[Pod]) -> NodeState:
 def not_assumed(nominated: Iterable[Pod]) -> tuple[Pod, ...]:
     """Return nominated pods as pods that are not assumed."""
     return tuple(
-        structs.replace(pod, may_be_assumed=False) if pod.may_be_assumed else pod for pod in nominated
+        structs.replace(pod, may_be_assumed=False) if pod.may_be_assumed else pod
+        for pod in nominated
     )

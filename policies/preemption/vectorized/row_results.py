@@ -9,10 +9,11 @@ the constraints: only the rows of which any of these has changed are evaluated a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from policies.kubernetes.selectors import Labels, SpreadConstraint
@@ -156,7 +157,7 @@ def kind_of(
     """Return the kind of a pod; only constraints that count pods read labels."""
     counted = [each for each in constraints if isinstance(each, CountedConstraint)]
     spread = [each for each in counted if isinstance(each, PodTopologySpreadConstraint)]
-    read = replace(
+    read = structs.replace(
         pod,
         name="",
         uid="",

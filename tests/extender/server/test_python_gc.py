@@ -101,7 +101,7 @@ async def test_closed_connections_leave_no_garbage() -> None:
 
 
 class IdleChecks:
-    """Return the given states as idleness; record the times and whether new objects were frozen."""
+    """Return the given states as idleness; record the times and whether objects were frozen."""
 
     def __init__(self, clock: HandClock, *states: str) -> None:
         self._clock = clock
@@ -109,13 +109,10 @@ class IdleChecks:
         self.times: list[float] = []
         self.frozen: list[bool] = []
         self.over = asyncio.Event()
-        self._new = ReferenceCycle()
 
     def __call__(self) -> bool:
-        if not self.times:
-            self._new = ReferenceCycle()
         self.times.append(round(self._clock.seconds, 2))
-        self.frozen.append(not any(each is self._new for each in gc.get_objects()))
+        self.frozen.append(gc.get_freeze_count() > 0)
         if len(self.times) >= len(self._states):
             self.over.set()
             return True
@@ -131,14 +128,6 @@ async def run_checks(clock: HandClock, checks: IdleChecks, synced: asyncio.Event
     await checks.over.wait()
     sparing.cancel()
     await asyncio.wait((sparing,))
-
-
-async def test_what_exists_at_the_start_is_frozen_at_once() -> None:
-    objects = new_objects(MANY)
-    limiting = asyncio.create_task(limit_collections(asyncio.Event().wait, HandClock()))
-    await asyncio.sleep(0)
-    assert collectable_count() < MANY == len(objects)
-    limiting.cancel()
 
 
 async def test_pauses_by_collections_are_counted_while_they_are_observed() -> None:
