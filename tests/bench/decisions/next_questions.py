@@ -15,6 +15,8 @@ from dataclasses import replace
 from itertools import count, islice
 from typing import Final
 
+from msgspec import structs
+
 from policies.kubernetes.snapshot import ANY_ADDRESS, HostPort, NodeState, Pod, Snapshot
 from policies.preemption.policy import DEFAULT_RULES
 from policies.preemption.vectorized import VectorizedEngine
@@ -48,7 +50,7 @@ def beside_others(snapshot: Snapshot, effort: Effort) -> dict[str, Figure]:
             _beside(f"nominated-{preemptor}", what, pod, (pod, crowded), snapshot, effort)
         )
     plain = pending("plain", len(snapshot.nodes))
-    ported = replace(plain, host_ports=frozenset([_PORT]))
+    ported = structs.replace(plain, host_ports=frozenset([_PORT]))
     others = {
         "host-ports": ("with a host port", (ported, _with_ports(snapshot))),
         "irregular": ("50 irregular rows", (plain, _with_huge_nodes(snapshot))),
@@ -145,8 +147,10 @@ def _with_nominated(snapshot: Snapshot, pod: Pod) -> Snapshot:
 
     def nominate(place: int, state: NodeState) -> NodeState:
         name = f"nominated-{place}"
-        other = replace(pod, name=name, uid=name, nominated_node=state.node.name, priority=10**6)
-        return replace(state, nominated=(other,))
+        other = structs.replace(
+            pod, name=name, uid=name, nominated_node=state.node.name, priority=10**6
+        )
+        return structs.replace(state, nominated=(other,))
 
     return _with_changed(snapshot, NOMINATED, nominate)
 
@@ -155,8 +159,8 @@ def _with_ports(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with a pod on some nodes that has the host port."""
 
     def use(_: int, state: NodeState) -> NodeState:
-        first = replace(state.pods[0], host_ports=frozenset([_PORT]))
-        return replace(state, pods=(first, *state.pods[1:]), used_ports=frozenset([_PORT]))
+        first = structs.replace(state.pods[0], host_ports=frozenset([_PORT]))
+        return structs.replace(state, pods=(first, *state.pods[1:]), used_ports=frozenset([_PORT]))
 
     return _with_changed(snapshot, NOMINATED, use)
 
@@ -165,8 +169,8 @@ def _with_huge_nodes(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with amounts on some nodes that columns cannot hold."""
 
     def enlarge(_: int, state: NodeState) -> NodeState:
-        allocatable = replace(state.node.allocatable, ephemeral_storage=_HUGE)
-        return replace(state, node=replace(state.node, allocatable=allocatable))
+        allocatable = structs.replace(state.node.allocatable, ephemeral_storage=_HUGE)
+        return structs.replace(state, node=structs.replace(state.node, allocatable=allocatable))
 
     return _with_changed(snapshot, 50, enlarge)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 from typing import Final
+
+from msgspec.structs import replace
 
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import PreemptionDecision

@@ -10,7 +10,7 @@ from the least count of the *other* domains, and a count that changes:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,14 +69,14 @@ def vectorize_pod_topology_spread(
 
 @dataclass(frozen=True)
 class SelectedPods:
-    """The pods that a selector counts: whether it selects a pod, or a class by its number.
+    """The pods that a selector counts: by class whether it does, and how many are on each row.
 
-    ``counts`` are those of the rows at first.
+    ``nominated`` counts the nominated pods of a row.
     """
 
-    selects: Callable[[Pod], bool]
     matching: Bools
     counts: Ints
+    nominated: NominatedAmounts
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _skew(
         totals=counts,
         counted=counted,
         slack=slack,
-        nominated=NominatedAmounts(filter_input, 1, lambda _, other: (pods.selects(other),)),
+        nominated=pods.nominated,
         included=included,
         matching=pods.matching,
     )
@@ -218,9 +218,11 @@ def _selected_pods(selector: LabelSelector | None, filter_input: FilterInput) ->
 
     classes, has_time_left = filter_input.columns.classes, filter_input.has_time_left
     matching = classes.lookup(selector, selects, has_time_left)
+    nominated = NominatedAmounts(filter_input, 1, lambda _, other: (selects(other),))
     if selector is None or not selector.requirements:
-        return SelectedPods(selects, matching, np.zeros(len(filter_input.columns.names), np.int64))
-    return SelectedPods(selects, matching, _count_staying(matching, filter_input))
+        none = np.zeros(len(filter_input.columns.names), np.int64)
+        return SelectedPods(matching, none, nominated)
+    return SelectedPods(matching, _count_staying(matching, filter_input), nominated)
 
 
 def _count_staying(matching: Bools, filter_input: FilterInput) -> Ints:

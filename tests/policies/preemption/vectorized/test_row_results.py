@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec import structs
 
 from policies.kubernetes.selectors import LabelSelector, SpreadConstraint, equals_all
 from policies.kubernetes.snapshot import AffinityTerm, NodeState, Pod, Snapshot
@@ -83,14 +84,14 @@ class ChangingCluster(RuleBasedStateMachine):
     @rule(number=st.integers(20, 22), place=_places, kind=st.integers(0, 2))
     def nominate_one_of_a_kind(self, number: int, place: str, kind: int) -> None:
         preemptor = self.kinds[kind % len(self.kinds)]
-        self.cluster.pods[number] = replace(
+        self.cluster.pods[number] = structs.replace(
             preemptor, name=f"asked-{number}", uid=f"asked-{number}", nominated_node=place
         )
 
     @rule(kind=st.integers(0, 2), number=st.integers(20, 25))
     def ask(self, kind: int, number: int) -> None:
         preemptor = self.kinds[kind % len(self.kinds)]
-        preemptor = replace(preemptor, name=f"asked-{number}", uid=f"asked-{number}")
+        preemptor = structs.replace(preemptor, name=f"asked-{number}", uid=f"asked-{number}")
         assert_agreement(preemptor, self.cluster.seen(), engine=self.engine)
 
     @rule(kind=st.integers(0, 2), names=st.sets(_places))
@@ -135,13 +136,13 @@ def repelling(name: str, priority: int, app: dict[str, str], team: str) -> Pod:
     """Return a pod that repels an app of the namespaces of a team from its host."""
     namespaces = LabelSelector(equals_all({"team": team}))
     term = AffinityTerm(LabelSelector(equals_all(app)), frozenset(), namespaces, "host")
-    return replace(pod(name, on="n1", priority=priority), anti_affinity=(term,))
+    return structs.replace(pod(name, on="n1", priority=priority), anti_affinity=(term,))
 
 
 # On n1 one pod repels the preemptor each time, but only one of the two may be evicted.
 BY_LABELS = [repelling("high", 9, APP, "red"), repelling("low", 1, OTHER_APP, "red")]
 BY_TEAM = [repelling("high", 9, APP, "red"), repelling("low", 1, APP, "blue")]
-SPREAD = replace(
+SPREAD = structs.replace(
     pod("preemptor", labels=APP, cpu="1", priority=5),
     spread=(SpreadConstraint(1, "zone", LabelSelector(equals_all(APP))),),
 )
