@@ -51,8 +51,8 @@ from policies.preemption.vectorized.filtering.framework import (
     FilterInput,
 )
 from policies.preemption.vectorized.filtering.registry import vectorized_filter
-from policies.preemption.vectorized.row_results import KnownResults, RowResults, kind_of
-from policies.preemption.vectorized.row_view import Amounts, Rows, RowView, rows_where
+from policies.preemption.vectorized.row_results import KnownResults, RowResults, inputs_of_rows
+from policies.preemption.vectorized.row_view import Rows, RowView, rows_where
 from policies.preemption.vectorized.status import FITS, Codes, Rejections, RowStatuses
 from policies.preemption.vectorized.victim_keys import group_totals
 from policies.preemption.victim_units import VictimUnits, victim_units
@@ -347,42 +347,12 @@ def build_evaluation(
     marks = np.zeros(len(filter_input.columns.names), np.bool_)
     marks[list(reference_rows)] = True
     constraints += without_nominated
-    results = _results(filter_input, rules, constraints, limits, known)
+    is_limited = limits.rows is not None
+    inputs = None if is_limited else inputs_of_rows(filter_input, rules.policy, constraints)
+    results = known.results(filter_input, constraints, inputs)
     return PodEvaluation(
         filter_input, rules, tuple(constraints), limits, marks, results, holder_rows
     )
-
-
-def _results(
-    filter_input: FilterInput,
-    rules: SchedulerRules,
-    constraints: Sequence[Constraint],
-    limits: SearchLimits,
-    known: KnownResults,
-) -> RowResults:
-    """Return what is known of the rows; nothing if that may depend on anything but their inputs."""
-    pod, columns, snapshot = filter_input.pod, filter_input.columns, filter_input.snapshot
-    inputs: list[Amounts] = []
-    own: list[int] = []
-    depends = filter_input.absent is not None or limits.rows is not None
-    depends |= bool(columns.with_grouped) or not rules.policy.decides_by_node
-    for read in (each.inputs() for each in constraints) if not depends else ():
-        if read is None:
-            depends = True
-            break
-        inputs += read
-    if depends:
-        results = RowResults()
-    else:
-        results = known.of_kind(kind_of(pod, snapshot.namespaces, constraints))
-        nominated = (columns.index[name] for name in columns.with_nominated)
-        own = [
-            row
-            for row in nominated
-            if pod.uid in [each.uid for each in columns.states[row].nominated]
-        ]
-    results.follow(columns, inputs, np.array(own, np.int64))
-    return results
 
 
 def _search_limits(filter_input: FilterInput, rules: SchedulerRules) -> SearchLimits | None:

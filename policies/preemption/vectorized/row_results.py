@@ -23,7 +23,11 @@ from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.decision import Candidate
 from policies.preemption.policy import Policy
 from policies.preemption.vectorized.dry_run import DryRunRows
-from policies.preemption.vectorized.filtering.framework import Constraint, CountedConstraint
+from policies.preemption.vectorized.filtering.framework import (
+    Constraint,
+    CountedConstraint,
+    FilterInput,
+)
 from policies.preemption.vectorized.filtering.pod_topology_spread import PodTopologySpreadConstraint
 from policies.preemption.vectorized.row_view import Amounts, Rows
 from policies.preemption.vectorized.status import FITS, Codes, Rejections
@@ -171,11 +175,44 @@ def kind_of(
     return PodKind(read, spread[0].constraints if spread else (), namespaces if counted else {})
 
 
+def inputs_of_rows(
+    filter_input: FilterInput, policy: Policy, constraints: Iterable[Constraint]
+) -> Sequence[Amounts] | None:
+    """Return the inputs of all constraints; None if results may depend on anything else."""
+    grouped = filter_input.columns.with_grouped
+    if filter_input.absent is not None or grouped or not policy.decides_by_node:
+        return None
+    inputs: list[Amounts] = []
+    for read in (each.inputs() for each in constraints):
+        if read is None:
+            return None
+        inputs += read
+    return inputs
+
+
 @dataclass
 class KnownResults:
     """The results of the kinds of pods that were asked about last, the latest first."""
 
     _kinds: list[tuple[PodKind, RowResults]] = field(default_factory=list)
+
+    def results(
+        self,
+        filter_input: FilterInput,
+        constraints: Sequence[Constraint],
+        inputs: Sequence[Amounts] | None,
+    ) -> RowResults:
+        """Return what is known of the rows; nothing without ``inputs``."""
+        columns, pod, own = filter_input.columns, filter_input.pod, list[int]()
+        results = RowResults()
+        if inputs is not None:
+            namespaces = filter_input.snapshot.namespaces
+            results = self.of_kind(kind_of(pod, namespaces, constraints))
+            for row in (columns.index[name] for name in columns.with_nominated):
+                if pod.uid in [each.uid for each in columns.states[row].nominated]:
+                    own.append(row)
+        results.follow(columns, inputs or (), np.array(own, np.int64))
+        return results
 
     def of_kind(self, kind: PodKind) -> RowResults:
         """Return the results of a kind, which are none at first."""
