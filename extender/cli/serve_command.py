@@ -58,9 +58,9 @@ StartEmbedded = Callable[[str], AbstractAsyncContextManager[EmbeddedCluster]]
 """Starts the cluster of a shipped scenario by name; raises ConfigError."""
 
 
-_SWITCH_SECONDS: Final = 0.0001
-"""A thread that writes the ledger waits so long for the interpreter after each execution, while the
-event loop has calls to decide. With Python's 5 ms, it writes fewer entries than a busy process adds.
+_SWITCH_SECONDS: Final = 1e-5
+"""A thread that writes the ledger waits so long for the interpreter after each execution while the
+event loop has calls to decide. With Python's 5 ms, a busy process adds more entries than it writes.
 """
 
 

@@ -12,6 +12,7 @@ from extender.ledger.entry import (
     LedgerPod,
     Outcome,
     State,
+    VictimOutcome,
     encode_body,
     first_id,
     time_of_id,
@@ -28,11 +29,12 @@ _UNCOUNTED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _INSERT_NAME: Final = "INSERT INTO name (text) VALUES ($1) ON CONFLICT (text) DO NOTHING"
 _INSERT_DECISION: Final = (
     "INSERT INTO decision (id, verb, pod, namespace, class, team, owner, victims, violations,"
-    " state, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10)"
+    " body, state, node, ended)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 )
 _INSERT_VICTIM: Final = (
-    "INSERT INTO victim (decision, place, pod, namespace, class, owner)"
-    " VALUES ($1, $2, $3, $4, $5, $6)"
+    "INSERT INTO victim (decision, place, pod, namespace, class, owner, gone, replacement, node,"
+    " bound) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 )
 _ADD_TOTAL: Final = (
     "INSERT INTO total (hour, role, namespace, class, team, pods, cpu, devices)"
@@ -108,7 +110,9 @@ class LedgerStore:
             {name for entry in entries for name in _names(entry)}
             | {name for each in batch.outcomes.values() for name in _nodes(each)}
         )
-        statements = [*self._insertions(entries), *self._updates(batch.outcomes)]
+        inserted = {entry.id for entry in entries}
+        later = {key: each for key, each in batch.outcomes.items() if key not in inserted}
+        statements = [*self._insertions(entries, batch.outcomes), *self._updates(later)]
         blobs = [(blob.digest, batch.hour, blob.body) for blob in batch.blobs]
         statements.append(Statement(_INSERT_BLOB, blobs))
         await self._database.write([each for each in statements if each.rows])
@@ -190,11 +194,14 @@ class LedgerStore:
         while len(self._numbers) > max(_MAX_NAMES, len(names)):
             self._numbers.popitem(last=False)
 
-    def _insertions(self, entries: Sequence[LedgerEntry]) -> Iterator[Statement]:
+    def _insertions(
+        self, entries: Sequence[LedgerEntry], outcomes: Mapping[int, Outcome]
+    ) -> Iterator[Statement]:
         numbers = self._numbers
         decisions: list[Row] = []
         victims: list[Row] = []
         for entry in entries:
+            outcome = outcomes.get(entry.id, Outcome())
             decisions.append(
                 (
                     entry.id,
@@ -205,11 +212,14 @@ class LedgerStore:
                     len(entry.victims),
                     0 if entry.chosen is None else entry.chosen.num_pdb_violations,
                     encode_body(entry),
+                    *self._decision_columns(entry.id, outcome),
                 )
             )
             for place, victim in enumerate(entry.victims):
                 owner = numbers[victim.owner_key]
-                victims.append((entry.id, place, *self._columns(victim), owner))
+                found = outcome.victims[place] if outcome.victims else VictimOutcome()
+                changes = self._victim_columns(entry.id, found)
+                victims.append((entry.id, place, *self._columns(victim), owner, *changes))
         yield Statement(_INSERT_DECISION, decisions)
         yield Statement(_INSERT_VICTIM, victims)
         yield Statement(_ADD_TOTAL, list(self._totals(entries)))
@@ -252,15 +262,22 @@ class LedgerStore:
         decisions: list[Row] = []
         victims: list[Row] = []
         for number, found in outcomes.items():
-            node = self._numbers[found.node] if found.node else None
-            state, ended = STATES.index(found.state), since(number, found.ended_ns)
-            decisions.append((number, state, node, ended))
+            decisions.append((number, *self._decision_columns(number, found)))
             for place, victim in enumerate(found.victims):
-                node = self._numbers[victim.node] if victim.node else None
-                gone, bound = since(number, victim.gone_ns), since(number, victim.bound_ns)
-                victims.append((number, place, gone, victim.replacement or None, node, bound))
+                victims.append((number, place, *self._victim_columns(number, victim)))
         yield Statement(_UPDATE_DECISION, decisions)
         yield Statement(_UPDATE_VICTIM, victims)
+
+    def _decision_columns(self, number: int, found: Outcome) -> Row:
+        """Return the columns of a decision that its outcome sets."""
+        node = self._numbers[found.node] if found.node else None
+        return STATES.index(found.state), node, since(number, found.ended_ns)
+
+    def _victim_columns(self, number: int, victim: VictimOutcome) -> Row:
+        """Return the columns of a victim that its outcome sets."""
+        node = self._numbers[victim.node] if victim.node else None
+        gone, bound = since(number, victim.gone_ns), since(number, victim.bound_ns)
+        return gone, victim.replacement or None, node, bound
 
 
 def _number_in(rows: Sequence[Row]) -> int | None:
