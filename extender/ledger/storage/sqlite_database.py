@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -33,7 +32,7 @@ _BUSY_SECONDS: Final = 5.0
 _MOST_VALUES: Final = 900
 """Of one execution: SQLite before 3.32 allows 999."""
 _VALUES: Final = re.compile(r"VALUES (\([^)]*\))")
-_PARAMETER: Final = re.compile(r"\$(\d+)")
+_PARAMETER: Final = re.compile(r"\$\d+")
 _DIALECT: Final = Dialect("INTEGER PRIMARY KEY", "INTEGER PRIMARY KEY", "BLOB", " WITHOUT ROWID")
 
 
@@ -81,8 +80,8 @@ class SqliteDatabase:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 for statement in statements:
-                    for sql, rows in _together(statement):
-                        self._connection.executemany(sql, map(_named, rows))
+                    for sql, parameters in _together(statement):
+                        self._connection.executemany(sql, parameters)
 
         await self._run(execute)
 
@@ -146,32 +145,33 @@ async def open_sqlite(path: Path, access: Access) -> SqliteDatabase:
     return SqliteDatabase(path, connection, thread)
 
 
-def _together(statement: Statement) -> Iterator[tuple[str, Sequence[Row]]]:
-    """Yield the statement such that one execution inserts many rows.
+def _together(statement: Statement) -> Iterator[tuple[str, Iterable[Mapping[str, Value]]]]:
+    """Yield the statement and its parameters such that one execution inserts many rows.
 
     The thread waits for the interpreter after each execution, for as long as the event loop has
     work: hundreds of them take longer than a busy process needs to add as many entries.
     """
     rows, values = statement.rows, _VALUES.search(statement.sql)
     if values is None or not rows or not rows[0]:
-        yield statement.sql, rows
+        yield statement.sql, map(_named, rows)
         return
     size = _MOST_VALUES // len(rows[0])
     for begin in range(0, len(rows), size):
         some = rows[begin : begin + size]
-        sql = _repeated(statement.sql, values.span(1), len(some[0]), len(some))
-        yield sql, [tuple(chain.from_iterable(some))]
+        named = {
+            f"{column}_{number}": value
+            for number, row in enumerate(some)
+            for column, value in _named(row).items()
+        }
+        yield _repeated(statement.sql, values.span(1), len(some)), [named]
 
 
 @lru_cache(maxsize=256)
-def _repeated(sql: str, values: tuple[int, int], columns: int, times: int) -> str:
-    """Return an INSERT with its values so many times, each with parameters of its own."""
+def _repeated(sql: str, values: tuple[int, int], times: int) -> str:
+    """Return an INSERT with its values so many times, each with the number in its parameters."""
     start, stop = values
-
-    def row(number: int) -> str:
-        return _PARAMETER.sub(lambda found: f"${int(found[1]) + number * columns}", sql[start:stop])
-
-    return sql[:start] + ", ".join(map(row, range(times))) + sql[stop:]
+    rows = (_PARAMETER.sub(rf"\g<0>_{number}", sql[start:stop]) for number in range(times))
+    return sql[:start] + ", ".join(rows) + sql[stop:]
 
 
 def _named(parameters: Sequence[Value]) -> dict[str, Value]:
