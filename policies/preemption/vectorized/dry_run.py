@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from policies.preemption.columns.encoded_column import Bools, Ints
-from policies.preemption.columns.pod_block import PRIORITY
+from policies.preemption.columns.pod_block import PRIORITY, START_TIME
 from policies.preemption.columns.policy_columns import PROTECTED_UNTIL
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.guards.allowance import VICTIMS, BoundAllowance
+from policies.preemption.policy import DEFAULT_VICTIM_ORDER
 from policies.preemption.vectorized.disruption_budgets import pdb_violations
 from policies.preemption.vectorized.filtering.framework import Constraint, FilterInput
 from policies.preemption.vectorized.reprieve import reprieve
 from policies.preemption.vectorized.row_view import RowView, any_by_row, sum_by_row
 from policies.preemption.vectorized.status import Rejections, RowStatuses
 
+_HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 _NO_VICTIMS = unresolvable(Code.NO_VICTIMS)
 
 
@@ -42,6 +45,24 @@ class DryRunRows:
     potential: Bools
     victims: Bools
     violations: Ints
+
+    def of_first_victims(self, values: Ints) -> Ints:
+        """Return what ``values`` (depth, candidates) hold for each one's most important victim."""
+        found: Ints = values[self._first_victims, np.arange(len(self.candidates))]
+        return found
+
+    @cached_property
+    def _first_victims(self) -> Ints:
+        """The depth of the most important victim of each candidate."""
+        victims, view = self.victims, self.candidates
+        first: Ints
+        if view.columns.order is DEFAULT_VICTIM_ORDER:
+            first = victims.argmax(axis=0)
+        else:
+            priorities = np.where(victims, view.channel(PRIORITY), _LOWEST)
+            top = victims & (priorities == priorities.max(axis=0))
+            first = np.where(top, view.channel(START_TIME), _HIGHEST).argmin(axis=0)
+        return first
 
     def keep(self, kept: Ints) -> DryRunRows:
         """Return the dry run with some of the candidates only."""

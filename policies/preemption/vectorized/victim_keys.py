@@ -27,7 +27,6 @@ from policies.preemption.costs.quota_usage import RequestCost
 from policies.preemption.decision import Candidate
 from policies.preemption.policy import (
     CANDIDATE_CRITERIA,
-    DEFAULT_VICTIM_ORDER,
     PRIORITY_SHIFT,
     Policy,
 )
@@ -35,7 +34,7 @@ from policies.preemption.vectorized.dry_run import AllowedVictims, DryRunRows
 from policies.preemption.vectorized.row_view import sum_by_row, sum_where
 
 VIOLATIONS = next(iter(CANDIDATE_CRITERIA))
-_HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
+_LOWEST = -(2**63)
 
 
 def criterion_keys(run: DryRunRows, criterion: Criterion[Candidate], level: Ints) -> Ints | None:
@@ -174,7 +173,7 @@ def _violations(run: DryRunRows) -> Ints:
 
 def _first_priority(run: DryRunRows) -> Ints:
     # Victims are sorted by importance, so the first one has the highest priority.
-    return _of_first_victims(run, run.candidates.channel(PRIORITY))
+    return run.of_first_victims(run.candidates.channel(PRIORITY))
 
 
 def _sum_of_priorities(run: DryRunRows) -> Ints:
@@ -187,20 +186,7 @@ def _count(run: DryRunRows) -> Ints:
 
 
 def _latest_start(run: DryRunRows) -> Ints:
-    return -_of_first_victims(run, run.candidates.channel(START_TIME))
-
-
-def _of_first_victims(run: DryRunRows, values: Ints) -> Ints:
-    """Return what ``values`` hold for the most important victim of each candidate."""
-    victims, view = run.victims, run.candidates
-    if view.columns.order is DEFAULT_VICTIM_ORDER:
-        first = victims.argmax(axis=0)
-    else:
-        priorities = np.where(victims, view.channel(PRIORITY), _LOWEST)
-        top = victims & (priorities == priorities.max(axis=0))
-        first = np.where(top, view.channel(START_TIME), _HIGHEST).argmin(axis=0)
-    found: Ints = values[first, np.arange(len(view))]
-    return found
+    return -run.of_first_victims(run.candidates.channel(START_TIME))
 
 
 _KEYS: Mapping[str, Callable[[DryRunRows], Ints]] = dict(
