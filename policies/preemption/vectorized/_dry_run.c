@@ -1,4 +1,4 @@
-/* The two loops of a dry run over all pods of all rows. See reprieve.py and disruption_budgets.py,
+/* The two loops of a dry run over all pods of all rows. See dry_run.py and disruption_budgets.py,
    whose functions do the same with NumPy.
 
    Arrays are buffers, (depth, rows), whose rows lie one after the other. Marks are bytes, numbers

@@ -3,7 +3,8 @@
 As in :func:`policies.preemption.victims.victim_selection.select_victims`: every pod of lower
 priority is removed, the rows that the pod then fits are candidates, and along each of them pods are
 added back where the preemptor still fits, first those whose eviction is a PDB violation. One step
-handles the pods of one depth on all rows.
+handles the pods of one depth on all rows. ``_dry_run.c`` does the same, where it was compiled at
+installation.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from policies.preemption.columns.policy_columns import PROTECTED_UNTIL
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.guards.allowance import VICTIMS, BoundAllowance
 from policies.preemption.policy import DEFAULT_VICTIM_ORDER
-from policies.preemption.vectorized.disruption_budgets import pdb_violations
-from policies.preemption.vectorized.filtering.framework import Constraint, FilterInput
-from policies.preemption.vectorized.reprieve import reprieve
-from policies.preemption.vectorized.row_view import RowView, any_by_row, sum_by_row
+from policies.preemption.vectorized.disruption_budgets import COMPILED, pdb_violations
+from policies.preemption.vectorized.filtering.framework import Capacity, Constraint, FilterInput
+from policies.preemption.vectorized.row_view import RowView, any_by_row, masked, sum_by_row
 from policies.preemption.vectorized.status import Rejections, RowStatuses
+
+if COMPILED:
+    from policies.preemption.vectorized import _dry_run
 
 _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 _NO_VICTIMS = unresolvable(Code.NO_VICTIMS)
@@ -164,3 +167,25 @@ def _reprieve_all(
     for group in (violations, potential & ~violations):
         reprieve(group, victims, capacities)
     return violations, victims
+
+
+def reprieve(pods: Bools, victims: Bools, capacities: Sequence[Capacity]) -> None:
+    """Take the marked ``pods`` out of ``victims`` where all capacities suffice.
+
+    Both are (depth, rows). What the reprieved pods take is subtracted from the capacities.
+    """
+    if COMPILED:
+        _dry_run.reprieve(pods, victims, tuple((each.left, each.taken) for each in capacities))
+    else:
+        reprieve_by_depth(pods, victims, capacities)
+
+
+def reprieve_by_depth(pods: Bools, victims: Bools, capacities: Sequence[Capacity]) -> None:
+    """Do the same as :func:`reprieve` with NumPy, one depth of all rows at a time."""
+    for depth in np.flatnonzero(pods.any(axis=1)).tolist():
+        reprieved = pods[depth].copy()
+        for each in capacities:
+            reprieved &= each.left >= each.taken[depth]
+        for each in capacities:
+            each.left[:] -= masked(each.taken[depth], reprieved)
+        victims[depth] &= ~reprieved
