@@ -180,8 +180,20 @@ class CountedConstraint(Protocol):
         ...
 
 
+class ConstraintWithoutCapacities:
+    """A constraint that pods which are added back cannot violate, and that reads its row alone."""
+
+    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
+        """Return nothing."""
+        return ()
+
+    def inputs(self) -> Sequence[Amounts] | None:
+        """Return nothing."""
+        return ()
+
+
 @dataclass(frozen=True)
-class NodeConstraint:
+class NodeConstraint(ConstraintWithoutCapacities):
     """A constraint that reads only node properties; ``refused`` is by row of the columns."""
 
     refused: Bools
@@ -190,14 +202,6 @@ class NodeConstraint:
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse the rows in ``refused``."""
         statuses.refuse(view.of_nodes(self.refused), self.rejection)
-
-    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
-        """Return nothing: pods do not matter."""
-        return ()
-
-    def inputs(self) -> Sequence[Amounts]:
-        """Return nothing: the node decides."""
-        return ()
 
 
 def no_conflicts(view: RowView, conflicting: Amounts) -> Capacity:

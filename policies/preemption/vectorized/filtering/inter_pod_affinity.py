@@ -22,6 +22,7 @@ from policies.preemption.filtering.topology_counts import TopologyDomain
 from policies.preemption.time_limit import in_time
 from policies.preemption.vectorized.filtering.framework import (
     Capacity,
+    ConstraintWithoutCapacities,
     FilterInput,
     NominatedAmounts,
     VectorizedFilter,
@@ -136,8 +137,11 @@ class InterPodAffinityConstraint:
 
 
 @dataclass(frozen=True)
-class AffinityWithoutNominated:
-    """The affinity of a pod on rows without their nominated pods."""
+class AffinityWithoutNominated(ConstraintWithoutCapacities):
+    """The affinity of a pod on rows without their nominated pods.
+
+    Its inputs are those of the constraint.
+    """
 
     constraint: InterPodAffinityConstraint
 
@@ -145,14 +149,6 @@ class AffinityWithoutNominated:
         """Refuse the rows on which the affinity needs nominated pods."""
         matches = self.constraint.matches_affinity(view, np.zeros(len(view), np.bool_))
         statuses.refuse(~matches, inter_pod_affinity.POD_AFFINITY)
-
-    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
-        """Return nothing: pods that are added back cannot violate affinity."""
-        return ()
-
-    def inputs(self) -> Sequence[Amounts]:
-        """Return nothing: its inputs are those of the affinity with nominated pods."""
-        return ()
 
 
 def _matched_by(filter_input: FilterInput) -> Callable[[int, Pod], Sequence[int]]:

@@ -132,10 +132,9 @@ class PodTopologySpreadConstraint:
     def capacities(self, view: RowView) -> Iterable[Capacity]:
         """Return the slack of the rows' own domains, where the removed pods might exhaust it."""
         for skew in in_time(self.skews, self.filter_input.has_time_left):
-            slack, included = skew.slack_of(view), view.of_nodes(skew.included)
-            removed = view.sum_of_removed(view.lookup(CLASS, skew.matching))
-            if (included & (slack < removed)).any():
-                slack = np.where(included, slack, _UNLIMITED)
+            included, with_all = view.of_nodes(skew.included), view.removing(None)
+            if (included & (skew.slack_of(with_all) < 0)).any():
+                slack = np.where(included, skew.slack_of(view), _UNLIMITED)
                 yield Capacity(slack, view.lookup(CLASS, skew.matching))
 
     def inputs(self) -> Sequence[Amounts]:

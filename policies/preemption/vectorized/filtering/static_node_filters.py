@@ -34,13 +34,13 @@ from policies.preemption.filtering import (
     taint_toleration,
 )
 from policies.preemption.vectorized.filtering.framework import (
-    Capacity,
     Constraint,
+    ConstraintWithoutCapacities,
     FilterInput,
     NodeConstraint,
     VectorizedFilter,
 )
-from policies.preemption.vectorized.row_view import Amounts, RowView
+from policies.preemption.vectorized.row_view import RowView
 from policies.preemption.vectorized.status import FITS, Rejections, RowStatuses
 
 _MAX_REQUIREMENTS: Final = 256
@@ -139,7 +139,7 @@ def rows_named(columns: ClusterColumns, names: Iterable[str]) -> Bools:
 
 
 @dataclass(frozen=True)
-class TaintsConstraint:
+class TaintsConstraint(ConstraintWithoutCapacities):
     """The taint toleration filter of one pod."""
 
     tolerations: tuple[Toleration, ...]
@@ -151,14 +151,6 @@ class TaintsConstraint:
         found = [self._code(each, statuses.rejections) for each in column.values]
         if any(found):
             statuses.refuse_each(np.array(found, np.int32).take(view.of_nodes(column.codes)))
-
-    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
-        """Return nothing: pods that are added back cannot matter."""
-        return ()
-
-    def inputs(self) -> Sequence[Amounts]:
-        """Return nothing: the node decides."""
-        return ()
 
     def _code(self, taints: Sequence[Taint], rejections: Rejections) -> int:
         taint = untolerated(taints, self.tolerations)

@@ -27,7 +27,7 @@ from policies.preemption.filtering.node_volume_limits import VolumeCounting, Vol
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
 from policies.preemption.vectorized.filtering.framework import (
-    Capacity,
+    ConstraintWithoutCapacities,
     FilterInput,
     NominatedAmounts,
     VectorizedFilter,
@@ -195,7 +195,7 @@ def _number_csi_nodes(csi_nodes: Same[Mapping[str, CsiNode]]) -> Mapping[str, in
 
 
 @dataclass(frozen=True)
-class NodeLocalConstraint:
+class NodeLocalConstraint(ConstraintWithoutCapacities):
     """A filter plugin that reads only the node, with a cache of its results.
 
     ``groups`` has a number for each row of the columns; rows with the same one have equal results.
@@ -223,10 +223,6 @@ class NodeLocalConstraint:
         codes = [FITS if each is None else statuses.rejections.code(each) for each in found]
         statuses.codes[fits] = np.array(codes, np.int32)[inverse]
 
-    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
-        """Return nothing: pods that are added back cannot matter."""
-        return ()
-
     def inputs(self) -> None:
         """Return None: claims and devices have other inputs."""
         return
@@ -238,7 +234,7 @@ class NodeLocalConstraint:
 
 
 @dataclass(frozen=True)
-class ClaimInUseConstraint:
+class ClaimInUseConstraint(ConstraintWithoutCapacities):
     """The volume restrictions on rows without pods that share disks or claims."""
 
     plugin: VolumeRestrictionsFilter
@@ -248,10 +244,6 @@ class ClaimInUseConstraint:
         if self.plugin.conflicts > 0:
             everywhere: Bools = np.ones(len(view), np.bool_)
             statuses.refuse(everywhere, self.plugin.claim_in_use)
-
-    def capacities(self, view: RowView) -> Iterable[Capacity]:  # noqa: ARG002 - see Constraint
-        """Return nothing: pods that are added back cannot matter."""
-        return ()
 
     def inputs(self) -> None:
         """Return None: claims and devices have other inputs."""
