@@ -175,11 +175,12 @@ def _filter_result(args: FilterArgs, decision: FilterDecision) -> extender_v1.Fi
     by_name = args.sent is None
     fits = frozenset[str]() if by_name else frozenset(decision.feasible)
     items = [sent.raw for sent in args.sent or () if sent.name in fits]
+    resolvable, others = _rejection_messages(decision)
     return extender_v1.FilterResult(
         Nodes=None if by_name else extender_v1.RawNodeList({}, items),
         NodeNames=_feasible_names(args, decision) if by_name else None,
-        FailedNodes=_rejection_messages(decision, resolvable=True),
-        FailedAndUnresolvableNodes=_rejection_messages(decision, resolvable=False),
+        FailedNodes=resolvable,
+        FailedAndUnresolvableNodes=others,
     )
 
 
@@ -189,12 +190,14 @@ def _feasible_names(args: FilterArgs, decision: FilterDecision) -> Sequence[str]
     return tuple(decision.feasible)
 
 
-def _rejection_messages(decision: FilterDecision, *, resolvable: bool) -> dict[str, str]:
-    messages: dict[str, str] = {}
+def _rejection_messages(decision: FilterDecision) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the messages of the nodes that evictions may make fit, and of the others."""
+    resolvable: dict[str, str] = {}
+    others: dict[str, str] = {}
     for rejection, names in _nodes_by_rejection(decision.rejected):
-        if rejection.resolvable is resolvable:
-            messages |= dict.fromkeys(names, _message(rejection))
-    return messages
+        messages = resolvable if rejection.resolvable else others
+        messages |= dict.fromkeys(names, _message(rejection))
+    return resolvable, others
 
 
 def _nodes_by_rejection(
