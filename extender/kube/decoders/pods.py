@@ -12,10 +12,7 @@ import msgspec
 from extender.kube.decoders import core_v1_types, pod_resources
 from extender.kube.decoders.in_tree_volumes import disks_of
 from extender.kube.decoders.pod_specs import decode_spec, merge_label_keys, node_affinity
-from extender.kube.decoders.typed_decoder import (
-    FINISHED,
-    decode_object,
-)
+from extender.kube.decoders.typed_decoder import FINISHED, decode_object
 from policies.kubernetes.default_selector import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -24,9 +21,7 @@ from policies.kubernetes.default_selector import (
 )
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import Release
-from policies.kubernetes.selectors import (
-    Labels,
-)
+from policies.kubernetes.selectors import Labels
 from policies.kubernetes.snapshot import DEFAULT_SCHEDULER, Pod
 from policies.kubernetes.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
 

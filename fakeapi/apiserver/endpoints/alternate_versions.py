@@ -50,7 +50,8 @@ def serve_converted(
     if isinstance(answer, Watch):
         answer.add_transform(forms.watch_line)
         return answer
-    return replace(answer, body=forms.body(answer.whole_body), rest=())
+    whole = answer.joined
+    return replace(whole, body=forms.body(whole.body))
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Representation:
     def _convert_response(self, answer: Response) -> Response:
         if self.media_type_options == PLAIN_JSON or answer.content_type != JSON:
             return answer
-        answer = replace(answer, body=answer.whole_body, rest=())
+        answer = answer.joined
         body = self._convert_body(answer.body)
         if self.media_type_options.media_type != JSON:
             return encoded_response(replace(answer, body=body), self.media_type_options.media_type)

@@ -252,7 +252,8 @@ def _with_termination(answer: Response, drop: Drop | None, cut: Cut | None) -> D
 
 
 def _cut_off(answer: Response) -> Response:
-    return replace(answer, body=first_half(answer.whole_body), rest=())
+    whole = answer.joined
+    return replace(whole, body=first_half(whole.body))
 
 
 def first_half(whole: bytes) -> bytes:

@@ -11,7 +11,6 @@ import socket
 import struct
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -55,8 +54,7 @@ async def cut_response(
     http: web.BaseRequest, answer: Response, server_headers: Mapping[str, str]
 ) -> web.StreamResponse:
     """Send the head of the whole response and half of its body, and close the connection."""
-    joined = replace(answer, body=answer.whole_body, rest=())
-    whole = await http_response(http, joined, server_headers)
+    whole = await http_response(http, answer.joined, server_headers)
     body = whole.body if isinstance(whole.body, bytes) else b""
     response = web.StreamResponse(status=whole.status, headers=whole.headers)
     response.content_length = len(body)

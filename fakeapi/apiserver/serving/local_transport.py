@@ -156,7 +156,7 @@ class LocalTransport:
         """
         answer = await self._answer(request)
         if isinstance(answer, Response):
-            return kube.Response(answer.status, answer.whole_body, _headers(answer))
+            return kube.Response(answer.status, answer.joined.body, _headers(answer))
         body = b"".join([line + b"\n" async for line in self._watch_lines(answer, request)])
         return kube.Response(200, body, _content_type(JSON))
 
@@ -165,7 +165,7 @@ class LocalTransport:
         """Send a request and stream the response; raises TransportError once closed."""
         answer = await self._answer(request)
         if isinstance(answer, Response):
-            body = answer.whole_body
+            body = answer.joined.body
             yield LocalStream(answer.status, _headers(answer), body, _lines(body))
             return
         async with aclosing(self._watch_lines(answer, request)) as lines:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qsl
@@ -75,9 +75,9 @@ class Response:
     rest: Iterable[bytes] = ()
 
     @property
-    def whole_body(self) -> bytes:
-        """The body with its rest."""
-        return b"".join((self.body, *self.rest)) if self.rest else self.body
+    def joined(self) -> Response:
+        """The same response with the rest in its body."""
+        return replace(self, body=b"".join((self.body, *self.rest)), rest=()) if self.rest else self
 
 
 def parse_query(text: str) -> Mapping[str, str]:

@@ -42,9 +42,7 @@ from policies.preemption.vectorized.candidate_selection import RankedCandidates,
 from policies.preemption.vectorized.cheapest_victims import rows_to_search
 from policies.preemption.vectorized.disruption_budgets import strictly_allowed
 from policies.preemption.vectorized.dry_run import AllowedVictims, PolicyInput, dry_run
-from policies.preemption.vectorized.filtering import (
-    static_node_filters,
-)
+from policies.preemption.vectorized.filtering import static_node_filters
 from policies.preemption.vectorized.filtering.framework import (
     Constraint,
     CountedConstraint,
