@@ -1,0 +1,1 @@
+"""Backtests: workloads simulated on a virtual clock under different preemption policies."""
