@@ -6,8 +6,6 @@ workload: a report can be made of it anew, and results of interrupted backtests 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct, field
 
 from fakeapi.backtest.statistics import RunStatistics, merge_statistics
@@ -57,11 +55,11 @@ class BacktestResults(Struct, frozen=True, rename="camel"):
     missing: int = 0
 
 
-def statistics_by_seed(results: BacktestResults, policy: str) -> Sequence[RunStatistics]:
+def statistics_by_seed(results: BacktestResults, policy: str) -> dict[int, RunStatistics]:
     """Return a policy's statistics over all segments, for each seed that has all of them."""
-    found = []
+    found = {}
     for seed in range(results.seeds):
         parts = [u.statistics for u in results.units if u.policy == policy and u.seed == seed]
         if len(parts) == results.segments:
-            found.append(merge_statistics(parts))
+            found[seed] = merge_statistics(parts)
     return found

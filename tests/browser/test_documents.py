@@ -11,10 +11,13 @@ import pytest
 
 from extender.explain.decisions import explain_preempt
 from extender.ledger_page.explanation_view import explanation_document
+from fakeapi.backtest.report.comparison import compare
+from fakeapi.backtest.report.page import render_html
 from fakeapi.replay.report import report_page
 from policies.preemption.policy import DEFAULT_RULES
 from tests.browser.devtools import Browser
 from tests.browser.test_pages import AXE, DESKTOP, PHONE
+from tests.builders.backtests import random_results
 from tests.extender.ledger_page.test_explanation_document import CLUSTER, VIP
 from tests.fakeapi.replay.test_report_page import differing
 
@@ -23,6 +26,7 @@ DOCUMENTS: Final[dict[str, Callable[[], str]]] = {
         explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None), CLUSTER, DEFAULT_RULES
     ),
     "replay": lambda: report_page(differing(3)),
+    "backtest": lambda: render_html(compare(random_results(1, ("default", "cost-aware")))),
 }
 
 
