@@ -18,7 +18,13 @@ from msgspec import Struct
 
 from fakeapi.backtest.report.decision_differences import PreemptionDifference, differing_decisions
 from fakeapi.backtest.report.estimates import Estimate, estimate
-from fakeapi.backtest.report.measures import Measure, Values, group_values, run_values
+from fakeapi.backtest.report.measures import (
+    Measure,
+    Values,
+    disruption_values,
+    group_values,
+    run_values,
+)
 from fakeapi.backtest.results import BacktestResults, WorkloadSummary, statistics_by_seed
 from fakeapi.backtest.statistics import GroupStatistics, RunStatistics, merge_groups
 
@@ -54,7 +60,8 @@ class Comparison(Struct, frozen=True, rename="camel"):
     """The content of a report.
 
     ``complete_seeds`` is how many seeds each policy has with results of all segments; only these
-    are compared. ``missing`` counts units without a result. Groups have the most disruptions first.
+    are compared. ``missing`` counts units without a result. Classes, tenants and groups are sorted
+    by disruptions, the most first; ``groups`` have no other measures than these and lost hours.
     """
 
     workload: WorkloadSummary
@@ -75,13 +82,11 @@ def compare(results: BacktestResults) -> Comparison:
     runs = {policy: statistics_by_seed(results, policy) for policy in results.policies}
     resources = _resources(results.workload, runs)
 
-    def values_of_run(run: RunStatistics) -> Values:
-        return group_values(merge_groups(run.groups.values()), resources) | run_values(
-            run, resources
-        )
+    def values_of_group(group: GroupStatistics) -> Values:
+        return group_values(group, resources)
 
-    def groups_by(name_of: Callable[[str], str]) -> tuple[GroupComparison, ...]:
-        return _compare_groups(runs, resources, name_of)
+    def values_of_run(run: RunStatistics) -> Values:
+        return values_of_group(merge_groups(run.groups.values())) | run_values(run, resources)
 
     return Comparison(
         workload=results.workload,
@@ -96,9 +101,11 @@ def compare(results: BacktestResults) -> Comparison:
                 for policy, by_seed in runs.items()
             }
         ),
-        classes=groups_by(lambda name: name.rpartition("/")[2]),
-        tenants=groups_by(lambda name: name.rpartition("/")[0]),
-        groups=groups_by(lambda name: name),
+        classes=_compare_groups(runs, _class_name, values_of_group),
+        tenants=_compare_groups(runs, _tenant_name, values_of_group),
+        groups=_compare_groups(
+            runs, lambda name: name, lambda group: disruption_values(group, resources)
+        ),
         decisions=differing_decisions(results),
     )
 
@@ -120,8 +127,18 @@ def _resources(workload: WorkloadSummary, runs: Runs) -> Sequence[str]:
     return sorted(known, key=lambda name: (name != "cpu", name != "memory", name))
 
 
+def _tenant_name(group: str) -> str:
+    return group.rpartition("/")[0]
+
+
+def _class_name(group: str) -> str:
+    return group.rpartition("/")[2]
+
+
 def _compare_groups(
-    runs: Runs, resources: Sequence[str], name_of: Callable[[str], str]
+    runs: Runs,
+    name_of: Callable[[str], str],
+    values_of: Callable[[GroupStatistics], Values],
 ) -> tuple[GroupComparison, ...]:
     merged = {
         policy: {seed: _merged(run, name_of) for seed, run in by_seed.items()}
@@ -135,8 +152,7 @@ def _compare_groups(
             _compare_values(
                 {
                     policy: {
-                        seed: group_values(groups.get(name, empty), resources)
-                        for seed, groups in by_seed.items()
+                        seed: values_of(groups.get(name, empty)) for seed, groups in by_seed.items()
                     }
                     for policy, by_seed in merged.items()
                 }
@@ -151,7 +167,9 @@ def _merged(run: RunStatistics, name_of: Callable[[str], str]) -> dict[str, Grou
     parts: dict[str, list[GroupStatistics]] = {}
     for name, group in run.groups.items():
         parts.setdefault(name_of(name), []).append(group)
-    return {name: merge_groups(known) for name, known in parts.items()}
+    return {
+        name: merge_groups(known) if len(known) > 1 else known[0] for name, known in parts.items()
+    }
 
 
 def _most(compared: MeasureComparison) -> float:

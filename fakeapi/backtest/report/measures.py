@@ -6,7 +6,7 @@ pod that was bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -54,19 +54,24 @@ class Measure(Struct, frozen=True, rename="camel"):
         return _TITLES[self.name].format(self.resource)
 
 
-Values = Mapping[Measure, float | None]
+Values = dict[Measure, float | None]
 
 
-def group_values(group: GroupStatistics, resources: Iterable[str]) -> dict[Measure, float | None]:
-    """Return the measures of a group of pods; work is measured of cpu and devices."""
-    values: dict[Measure, float | None] = {
+def disruption_values(group: GroupStatistics, resources: Iterable[str]) -> Values:
+    """Return how often a group of pods was disrupted, and the lost work of cpu and devices."""
+    values: Values = {
         Measure("disruptions", "count", "lower"): group.disruptions,
         Measure("repeatedDisruptions", "count", "lower"): group.repeated,
     }
-    worked = [each for each in resources if each == "cpu" or is_device(each)]
-    for each in worked:
+    for each in _worked(resources):
         values[Measure("lostHours", "hours", "lower", each)] = hours(group.lost, each)
-    for each in worked:
+    return values
+
+
+def group_values(group: GroupStatistics, resources: Sequence[str]) -> Values:
+    """Return all measures of a group of pods."""
+    values = disruption_values(group, resources)
+    for each in _worked(resources):
         share = _ratio(group.lost.get(each, 0), group.done.get(each, 0))
         values[Measure("lostShare", "share", "lower", each)] = share
     values[Measure("queueingP50", "seconds", "lower")] = group.queueing.quantile(0.5)
@@ -75,23 +80,26 @@ def group_values(group: GroupStatistics, resources: Iterable[str]) -> dict[Measu
     return values
 
 
-def run_values(run: RunStatistics, resources: Iterable[str]) -> dict[Measure, float | None]:
+def run_values(run: RunStatistics, resources: Sequence[str]) -> Values:
     """Return the measures that a simulation has as a whole."""
-    values: dict[Measure, float | None] = {
+    values: Values = {
         Measure("preemptions", "count", "lower"): run.preemptions,
         Measure("cascades", "count", "lower"): run.cascades,
         Measure("violations", "count", "lower"): run.violations,
         Measure("refusedAttempts", "count", "lower"): run.refused,
     }
-    known = list(resources)
-    for each in known:
+    for each in resources:
         share = _ratio(run.allocated.get(each, 0), run.capacity.get(each, 0))
         values[Measure("utilization", "share", "neither", each)] = share
-    for each in known:
+    for each in resources:
         free = run.capacity.get(each, 0) - run.allocated.get(each, 0)
         share = _ratio(run.fragmented.get(each, 0), free)
         values[Measure("fragmentation", "share", "lower", each)] = share
     return values
+
+
+def _worked(resources: Iterable[str]) -> list[str]:
+    return [each for each in resources if each == "cpu" or is_device(each)]
 
 
 def is_device(resource: str) -> bool:

@@ -83,7 +83,7 @@ class Plot:
 
 def measure_plots(comparison: Comparison) -> list[Plot]:
     """Return a plot of bars for each main measure."""
-    return [_bar_plot(each.measure.title, [("", each)]) for each in main_measures(comparison)]
+    return [_bar_plot(each.measure.title, [(None, each)]) for each in main_measures(comparison)]
 
 
 def tenant_plot(comparison: Comparison) -> Plot | None:
@@ -91,7 +91,7 @@ def tenant_plot(comparison: Comparison) -> Plot | None:
     tenants = comparison.tenants[:_MOST_TENANTS]
     more = len(comparison.tenants) - len(tenants)
     rest = f", the {len(tenants)} tenants of {len(comparison.tenants):,} with the most"
-    rows = [(each.name or "(no tenant)", each.measures[0]) for each in tenants]
+    rows: list[tuple[str | None, MeasureComparison]] = [(t.name, t.measures[0]) for t in tenants]
     return _bar_plot(f"disruptions by tenant{rest if more else ''}", rows) if rows else None
 
 
@@ -100,7 +100,7 @@ def queueing_plot(comparison: Comparison) -> Plot | None:
 
     The scale is logarithmic; delays of less than 0.1 s are at its left end.
     """
-    ranges = [(each.name, _queueing(each)) for each in comparison.classes]
+    ranges = [(each.name, of) for each in comparison.classes if (of := _queueing(each))]
     longest = max((p95.mean for _, of in ranges for _, _, p95 in of), default=None)
     if longest is None:
         return None
@@ -135,7 +135,8 @@ def _queueing(group: GroupComparison) -> list[tuple[str, Estimate, Estimate]]:
     ]
 
 
-def _bar_plot(title: str, groups: Sequence[tuple[str, MeasureComparison]]) -> Plot:
+def _bar_plot(title: str, groups: Sequence[tuple[str | None, MeasureComparison]]) -> Plot:
+    """Return bars for each policy in each group; a group has a heading unless its name is None."""
     values = [policy.value for _, each in groups for policy in each.policies if policy.value]
     most = max((each.mean if each.high is None else each.high for each in values), default=0.0)
 
@@ -144,7 +145,7 @@ def _bar_plot(title: str, groups: Sequence[tuple[str, MeasureComparison]]) -> Pl
 
     rows: list[PlotRow] = []
     for name, each in groups:
-        if name:
+        if name is not None:
             rows.append(_heading(len(rows), name))
         for place, policy in enumerate(each.policies):
             value = policy.value
@@ -171,7 +172,8 @@ def _described(rows: Iterable[PlotRow]) -> Iterator[str]:
             heading = f"{row.full_label}, "
 
 
-def _heading(place: int, label: str) -> PlotRow:
+def _heading(place: int, name: str) -> PlotRow:
+    label = name or "(none)"
     return PlotRow(place * _ROW, label, label)
 
 

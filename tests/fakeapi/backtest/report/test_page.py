@@ -156,6 +156,14 @@ def test_queueing_delays_are_on_a_logarithmic_scale() -> None:
     assert plot.ticks[-1].x <= 340
 
 
+def test_pods_without_a_tenant_have_a_heading() -> None:
+    found = compare(results({"a": [disrupted(2, "batch")]}))
+    plot = tenant_plot(found)
+    assert plot is not None
+    assert plot.description == "(none), a 2"
+    assert "(none) disruptions 2" in text_of(render_html(found))
+
+
 def test_plots_without_values_are_left_out() -> None:
     found = compare(results({"a": [RunStatistics()]}))
     assert queueing_plot(found) is None
