@@ -1,0 +1,1 @@
+"""Traces of clusters as workloads of backtests: their formats, and a synthetic one."""
