@@ -1,8 +1,8 @@
 """The statistics of simulated workloads: values that can be merged in any order.
 
 All amounts are integers, so that merged statistics do not depend on the order of merging. Amounts
-of work are in resource-seconds: thousandths of a core times seconds for ``cpu``, bytes times
-seconds for ``memory``, units times seconds for any other resource.
+of work are in resource-seconds: thousandths of a core times seconds for ``cpu``, mebibytes times
+seconds for ``memory`` and storage, units times seconds for any other resource.
 
 What holds for each unit, and is checked by :func:`conservation_error`:
 

@@ -187,10 +187,10 @@ def _create_in_process_extender(
         InProcessReprieve,
     )
     from policies.kubernetes.releases import NEWEST, release
+    from policies.preemption.policy import SchedulerRules
 
-    reprieve = InProcessReprieve(
-        arguments.search, release(arguments.upstream) if arguments.upstream else NEWEST
-    )
+    rules = SchedulerRules(release(arguments.upstream or NEWEST.name))
+    reprieve = InProcessReprieve(arguments.search, rules)
     cluster_options["extenders"] = {REPRIEVE_URL: reprieve}
     return reprieve
 

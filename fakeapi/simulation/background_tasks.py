@@ -50,7 +50,7 @@ from fakeapi.apiserver.validation.object_validation import pod_spec_errors
 from fakeapi.apiserver.webhooks.calls import WebhookFunction
 from fakeapi.controlplane.components import components
 from fakeapi.controlplane.kubelet.scripts import USER_AGENT, KubeletEndpoint, KubeletOptions
-from fakeapi.simulation.world import World, copy_random
+from fakeapi.simulation.world import Upkeep, World, copy_random
 
 _SERVICE: Final = {"namespace": "reprieve-system", "name": "reprieve-webhooks"}
 
@@ -218,12 +218,14 @@ class BackgroundTasks:
             self._kubelets,
             _node_proxy_registrar(world.api),
             world.management.on_reset,
+            component_options.upkeep is Upkeep.FULL,
         )
         options = ManagerOptions(
             certificate=certificate,
             quirks=component_options.quirks,
             webhook_endpoint=in_process_endpoint(world.api),
             components=components(kubelet, component_options.scheduler),
+            on_event=component_options.on_event,
         )
         rng = copy_random(world.rng)
         self.control_plane = ControllerManager(self._client, world.clock, rng, run, options)

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import orjson
 
+from extender.kube.controller_runtime.event_recorder import EventCallback
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.clock import Clock
 from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
 from fakeapi.apiserver.endpoints import Api, IdAndTimeSources
 from fakeapi.apiserver.registry.manifests import export, flatten_lists
-from fakeapi.apiserver.serving.local_transport import LocalTransport
+from fakeapi.apiserver.serving.local_transport import LocalTransport, WatchTiming
 from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY, Store
 from fakeapi.apiserver.testing.management_api import ManagementApi
 from fakeapi.apiserver.testing.object_history import ObjectHistory, find_kind, read_history
@@ -36,17 +38,37 @@ _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
 
 
+class Upkeep(Enum):
+    """What happens regularly in a world, without a cause.
+
+    FULL is what happens in a cluster. With NONE, kubelets send no heartbeats, and watches without
+    sockets have neither bookmarks nor an end, so that months of virtual time cost what happens in
+    them. A component that reads heartbeats (``nodelifecycle``) must not run then.
+    """
+
+    FULL = auto()
+    NONE = auto()
+
+    @property
+    def watch_timing(self) -> WatchTiming:
+        """The timing of watches without sockets."""
+        return WatchTiming.SERVER if self is Upkeep.FULL else WatchTiming.ENDLESS
+
+
 @dataclass(frozen=True, slots=True)
 class ComponentOptions:
     """The options of control plane components.
 
     ``simulation_script`` is the script of hollow kubelets, ``scheduler`` are the scheduler's
-    options; ``quirks`` are the quirks of OpenKruise that are enabled.
+    options; ``quirks`` are the quirks of OpenKruise that are enabled. ``on_event`` is called with
+    each Event of controllers and the scheduler, in place of writing it.
     """
 
     simulation_script: SimulationScript | None = None
     scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
     quirks: Quirks = FIXED
+    upkeep: Upkeep = Upkeep.FULL
+    on_event: EventCallback | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +101,13 @@ class World:
     def transport(self, agent: str = "") -> LocalTransport:
         """Return a transport to the API without sockets; ``agent`` is its User-Agent."""
         record, faults = self.management.requests.append, self.management.faults
-        return LocalTransport(self.api, self.clock, self.rng, record, faults, agent)
+        timing = self.component_options.upkeep.watch_timing
+        return LocalTransport(self.api, self.clock, self.rng, record, faults, agent, timing)
 
     def internal_transport(self, agent: str = "") -> LocalTransport:
         """Return a transport for the world's own components: its requests are not logged."""
-        return LocalTransport(self.api, self.clock, self.rng, agent=agent)
+        timing = self.component_options.upkeep.watch_timing
+        return LocalTransport(self.api, self.clock, self.rng, agent=agent, watch_timing=timing)
 
     def export(self) -> list[dict[str, Any]]:
         """Return all objects as manifests that a cluster can load."""

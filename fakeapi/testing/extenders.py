@@ -32,15 +32,16 @@ from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.http_transport import describe_error
 from extender.kube.rest.rate_limited_log import quiet_log
+from extender.observability.decision_history import DecisionHistory
 from extender.observability.decision_log import DecisionLog
 from extender.protocol.verb_context import Search
+from extender.server.fallback_policy import FallbackPolicy
 from extender.server.http_handlers import handle_verb
 from extender.server.service import Service, VerbCall
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.controlplane.scheduler.options import Call, ExtenderWait, Reply
 from fakeapi.testing.cluster import Cluster
 from policies.engine_selection import build_engine
-from policies.kubernetes.releases import NEWEST, Release
 from policies.preemption.policy import SchedulerRules
 
 REPRIEVE_URL: Final = "http://reprieve"
@@ -53,12 +54,16 @@ class InProcessReprieve:
     def __init__(
         self,
         search: Search = Search.CLUSTER,
-        release: Release = NEWEST,
+        rules: SchedulerRules | None = None,
         journal: DecisionLog | None = None,
+        history: DecisionHistory | None = None,
+        fallback_policy: FallbackPolicy | None = None,
     ) -> None:
         self._search = search
-        self._rules = SchedulerRules(release)
+        self._rules = rules or SchedulerRules()
         self._journal = journal or DecisionLog()
+        self._history = history or DecisionHistory()
+        self._fallback_policy = fallback_policy or FallbackPolicy()
         self.service: Service
 
     async def __call__(self, call: Call) -> Reply:
@@ -79,7 +84,14 @@ class InProcessReprieve:
         context = ReflectorContext(Client(transport), clock, rng, quiet_log())
         feeds = build_reflectors(context, live, self._rules)
         self.service = Service(
-            live, engine, clock, self._search, informers=feeds, decision_log=self._journal
+            live,
+            engine,
+            clock,
+            self._search,
+            informers=feeds,
+            decision_log=self._journal,
+            fallback_policy=self._fallback_policy,
+            decision_history=self._history,
         )
         tasks = [asyncio.create_task(feed.run()) for feed in feeds.values()]
         for feed in feeds.values():

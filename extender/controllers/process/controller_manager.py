@@ -26,7 +26,11 @@ from extender.controllers.context import ControllerContext
 from extender.controllers.webhooks.webhook_endpoint import WebhookEndpoint
 from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses
 from extender.kube.controller_runtime.controller import Controller
-from extender.kube.controller_runtime.event_recorder import EventWriter
+from extender.kube.controller_runtime.event_recorder import (
+    EventCallback,
+    EventForwarder,
+    EventWriter,
+)
 from extender.kube.informers.shared_informer import SharedInformerFactory, cancel_tasks
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
@@ -209,7 +213,7 @@ class ManagerOptions:
     ``certificate`` is the server's CA certificate, in PEM; "" for plain HTTP. Metrics are
     registered in ``registry``; without one each component keeps its own. ``quirks`` are the
     OpenKruise quirks that are followed. The webhooks exist only with a ``webhook_endpoint`` that
-    serves them.
+    serves them. ``on_event`` is called with each Event of the components, in place of writing it.
     """
 
     certificate: str = ""
@@ -217,6 +221,7 @@ class ManagerOptions:
     quirks: Quirks = FIXED
     webhook_endpoint: WebhookEndpoint | None = None
     components: Mapping[str, MakeComponent] = field(default_factory=lambda: WORKLOADS)
+    on_event: EventCallback | None = None
 
 
 class ControllerManager(Mapping[str, ComponentSwitch]):
@@ -233,7 +238,11 @@ class ControllerManager(Mapping[str, ComponentSwitch]):
         options = options or ManagerOptions()
         self.run = tuple(run)
         self._informers = SharedInformerFactory(client, clock, rng)
-        self._events = EventWriter(client, clock, rng)
+        self._events = (
+            EventWriter(client, clock, rng)
+            if options.on_event is None
+            else EventForwarder(client, clock, rng, options.on_event)
+        )
         self._failed = self._informers.failure
         common = client, self._informers, clock, rng, self._events
         context = ComponentContext(*common, options.registry, options.certificate, options.quirks)

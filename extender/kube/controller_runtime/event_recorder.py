@@ -27,8 +27,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
+from collections.abc import Callable
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -171,6 +172,29 @@ class EventWriter:
         if _SUBDOMAIN.fullmatch(name):
             return name
         return str(UUID(int=self._rng.getrandbits(128), version=4))
+
+
+EventCallback: TypeAlias = Callable[[ObjectReference, str, str], None]
+"""Takes an Event: the object that it is about, the reason and the message."""
+
+
+class EventForwarder(EventWriter):
+    """Calls a function with each Event, and writes none."""
+
+    def __init__(self, client: Client, clock: Clock, rng: Random, call: EventCallback) -> None:
+        super().__init__(client, clock, rng)
+        self._call = call
+
+    def enqueue(
+        self,
+        component: str,  # noqa: ARG002
+        involved: ObjectReference,
+        type_: str,  # noqa: ARG002
+        reason: str,
+        message: str,
+    ) -> None:
+        """Forward an event."""
+        self._call(involved, reason, message)
 
 
 class EventRecorder:

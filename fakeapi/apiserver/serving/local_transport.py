@@ -11,6 +11,9 @@ so that everything can run on a virtual clock. It implements
 - a client that requests bookmarks receives one each minute, and one two seconds before the end;
 - the watch ends after its timeout; without one the server chooses 30 to 60 minutes.
 
+With :attr:`WatchTiming.ENDLESS` a watch has neither bookmarks nor an end, so that months of virtual
+time cost nothing but what happens in them.
+
 Source: k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, endpoints/handlers/get.go.
 """
 
@@ -19,6 +22,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from enum import Enum, auto
+from math import inf
 from random import Random
 from typing import Final
 from urllib.parse import unquote, urlencode
@@ -39,6 +44,13 @@ LAST_BOOKMARK_SECONDS: Final = 2.0
 MIN_WATCH_TIMEOUT_SECONDS: Final = 1800.0
 
 _NO_QUERY: Final[Mapping[str, str]] = {}
+
+
+class WatchTiming(Enum):
+    """How long watches last: as a server's, or until they are closed."""
+
+    SERVER = auto()
+    ENDLESS = auto()
 
 
 def watch_timeout(watch: AnyWatch, rng: Random) -> float:
@@ -82,7 +94,8 @@ class WatchPump:
                 if self._watch.ended:
                     return
                 if not lines:
-                    alarm.set(due)
+                    if due < inf:
+                        alarm.set(due)
                     await self._woken.wait()
         finally:
             cancel()
@@ -94,7 +107,7 @@ class WatchPump:
     def _next_due(self, deadline: float) -> float:
         """Return when to wake without an event: for a bookmark, or at the end."""
         now = self._clock.monotonic()
-        if not self._watch.bookmarks:
+        if not self._watch.bookmarks or deadline == inf:
             return deadline
         last = deadline - LAST_BOOKMARK_SECONDS
         return min(now + BOOKMARK_SECONDS, last if last > now else deadline)
@@ -124,7 +137,7 @@ class WakeTimer:
 
 
 class LocalTransport:
-    """A transport to an Api in this process; ``rng`` chooses watch timeouts.
+    """A transport to an Api in this process; ``rng`` chooses watch timeouts, unless endless.
 
     ``record`` is called with each request. ``faults`` injects faults into requests. ``agent`` is
     the User-Agent of requests (default: our own).
@@ -138,7 +151,9 @@ class LocalTransport:
         record: Callable[[RequestRecord], None] = lambda _record: None,
         faults: FaultInjector | None = None,
         agent: str = "",
+        watch_timing: WatchTiming = WatchTiming.SERVER,
     ) -> None:
+        self._watch_timing = watch_timing
         self._fault_delivery = FaultDelivery(faults, clock)
         self._agent = agent or user_agent()
         self._record = record
@@ -196,7 +211,9 @@ class LocalTransport:
     async def _watch_lines(
         self, watch: AnyWatch, request: kube.Request
     ) -> AsyncGenerator[bytes, None]:
-        feed = WatchPump(watch, self._clock, watch_timeout(watch, self._rng), self._calls)
+        is_endless = self._watch_timing is WatchTiming.ENDLESS
+        timeout = inf if is_endless else watch_timeout(watch, self._rng)
+        feed = WatchPump(watch, self._clock, timeout, self._calls)
         self._pumps.add(feed)
         try:
             async with aclosing(feed.batches()) as batches:

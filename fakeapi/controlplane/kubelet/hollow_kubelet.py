@@ -135,6 +135,6 @@ class HollowKubelet:
         hollow = self._hollow_nodes.nodes_by_name.get(name)
         if hollow is None:
             self._heartbeats.remove_node(name)
-        elif hollow.written_conditions:
+        elif hollow.written_conditions and self._options.heartbeats:
             await self._heartbeats.add_node(hollow)
         return again

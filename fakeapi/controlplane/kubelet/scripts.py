@@ -293,13 +293,15 @@ class KubeletOptions:
     ``script`` is the simulation script (None: the default behaviour), ``client`` sends the
     kubelets' requests (None: the client of the component). ``register_endpoint`` lets the API
     server proxy requests to nodes to a function, and ``on_reset`` calls a function after each reset
-    of the server, both until the returned function is called.
+    of the server, both until the returned function is called. Without ``heartbeats``,
+    kubelets renew no leases.
     """
 
     script: SimulationScript | None = None
     client: Client | None = None
     register_endpoint: Callable[[KubeletEndpoint], Callable[[], None]] = _register_nothing
     on_reset: Callable[[Callable[[], None]], Callable[[], None]] = _register_nothing
+    heartbeats: bool = True
 
 
 DEFAULT_KUBELET_OPTIONS: Final = KubeletOptions()

@@ -13,6 +13,7 @@ from fakeapi import VirtualCluster
 from fakeapi.apiserver.webhooks.calls import WebhookFunction
 from fakeapi.testing.extenders import InProcessReprieve
 from policies.kubernetes.releases import release
+from policies.preemption.policy import SchedulerRules
 from tests.fakeapi.controlplane.scheduler.stages import SchedulerStage, X, configured
 
 RUN = "scheduler,kubelet,disruption"
@@ -32,7 +33,7 @@ async def close_loop() -> AsyncIterator[SetLoop]:
             feature_gates: Mapping[str, bool] | None = None,
             **entry: Any,
         ) -> SchedulerStage:
-            reprieve = InProcessReprieve(search, release(upstream, feature_gates))
+            reprieve = InProcessReprieve(search, SchedulerRules(release(upstream, feature_gates)))
             cluster = VirtualCluster(
                 run=RUN,
                 extenders={X: reprieve},

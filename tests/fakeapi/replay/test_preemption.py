@@ -15,6 +15,7 @@ from fakeapi.controlplane.scheduler.options import Call, Reply
 from fakeapi.replay.report import Report
 from fakeapi.testing.extenders import InProcessReprieve
 from policies.kubernetes.releases import release
+from policies.preemption.policy import SchedulerRules
 from tests.fakeapi.controlplane.scheduler.stages import X, configured
 from tests.fakeapi.replay.replays import replayed
 from tests.properties.sampling import seeds
@@ -33,7 +34,7 @@ async def decided(run: str, seed: int = 0, **options: Any) -> Report:
 
 
 async def decided_with_reprieve(run: str, seed: int = 0, takes: float = 0.0) -> Report:
-    reprieve = InProcessReprieve(Search.CLUSTER, release(UPSTREAM))
+    reprieve = InProcessReprieve(Search.CLUSTER, SchedulerRules(release(UPSTREAM)))
 
     async def ask(call: Call) -> Reply:
         await cluster.clock.sleep(takes)

@@ -1,0 +1,171 @@
+"""The simulation of a trace under a policy: a whole cluster on a virtual clock.
+
+    trace ──submits──> API server <──> job controller, scheduler, kubelets
+                           │                 │
+                           └──> observer     └──> Reprieve with the policy
+
+Each job of the trace is a Job of the API server. Its pods run for as long as they have work left.
+The Job controller replaces pods that are preempted, and the replacements queue again, so that
+cascades count. Nodes exist from the start and stay. Nothing but time is virtual: the components
+are those of every fake cluster, and Reprieve's answers are those of its HTTP server.
+
+A finished Job is deleted at once with its pods, as if it had ``ttlSecondsAfterFinished: 0``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from math import inf
+from random import Random
+from typing import Any, Final
+
+from extender.config.component_config import DevicesConfig
+from extender.config.preemption_policy import PolicySource
+from extender.config.rules_source import RulesSource, build_rules
+from extender.observability.decision_history import DecisionHistory, DecisionRecord
+from extender.protocol.verb_context import Search
+from extender.server.fallback_policy import FallbackPolicy
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.backtest.observation import RunObserver
+from fakeapi.backtest.pod_work import SECOND_NS, WorkByPod, WorkScript
+from fakeapi.backtest.resource_use import ResourceUse
+from fakeapi.backtest.statistics import RunStatistics
+from fakeapi.backtest.submission import Submission
+from fakeapi.backtest.trace_objects import node_document, priority_class_document
+from fakeapi.backtest.traces.trace import Trace, TraceJob
+from fakeapi.controlplane.components import read_scheduler_options
+from fakeapi.controlplane.scheduler.options import ExtenderFunction
+from fakeapi.simulation.world import ComponentOptions, Upkeep, create_world
+from fakeapi.testing.extenders import REPRIEVE_URL, InProcessReprieve
+from fakeapi.testing.virtual_cluster import SocketlessCluster
+from policies.kubernetes.releases import NEWEST
+
+COMPONENTS: Final = ("job", "kubelet", "scheduler")
+STOCK: Final = "stock"
+"""The policy's name for kube-scheduler without an extender."""
+
+HISTORY: Final = 2_000
+"""How many events of a resource are kept for watches, all of which are in this process."""
+
+JITTER_NS: Final = 60 * SECOND_NS
+DRAIN_NS: Final = 24 * 3600 * SECOND_NS
+
+_START_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedPolicy:
+    """A policy by the name that reports show; ``source`` is None for STOCK."""
+
+    name: str
+    source: PolicySource | None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPlan:
+    """One simulation: a trace or a part of it, a policy, and a seed.
+
+    The seed decides what kube-scheduler leaves to chance, and delays each job by up to JITTER_NS.
+    ``drain_ns`` after the last job was submitted, the simulation ends at the latest.
+    """
+
+    trace: Trace
+    policy: SimulatedPolicy
+    seed: int = 0
+    upstream: str = NEWEST.name
+    drain_ns: int = DRAIN_NS
+
+
+def simulate(plan: SimulationPlan) -> RunStatistics:
+    """Run a simulation and return its statistics. Raise TraceError and ConfigError."""
+    return asyncio.run(_simulate(plan))
+
+
+async def _simulate(plan: SimulationPlan) -> RunStatistics:
+    clock, work, trace = VirtualClock(), WorkByPod(), plan.trace
+    use = ResourceUse(trace.nodes, clock.now_ns(), _duration_ns(trace) + plan.drain_ns)
+    history = LatestDecisions()
+    class_names = {each.value: each.name for each in trace.priority_classes}
+    observer = RunObserver(clock, work, use, class_names, history.explain)
+    reprieve = _reprieve(plan, history)
+    extenders = {} if reprieve is None else {REPRIEVE_URL: reprieve}
+    options = ComponentOptions(
+        WorkScript(work=work),
+        read_scheduler_options(_scheduler_configuration(extenders), "", extenders, plan.upstream),
+        upkeep=Upkeep.NONE,
+        on_event=observer.observe_event,
+    )
+    world = create_world(clock, plan.seed, HISTORY, component_options=options)
+    async with AsyncExitStack() as stack:
+        cluster = SocketlessCluster(world, COMPONENTS, clock)
+        await stack.enter_async_context(cluster)
+        cluster.load(
+            [
+                *map(node_document, trace.nodes),
+                *map(priority_class_document, trace.priority_classes),
+            ]
+        )
+        await clock.advance(_START_SECONDS)
+        if reprieve is not None:
+            await stack.enter_async_context(reprieve.following(cluster))
+        stack.callback(world.api.store.tap(observer.observe_write))
+        submission = Submission(cluster, work, observer, class_names)
+        await stack.enter_async_context(submission.deleting_finished_jobs())
+        await submission.submit_all(_delayed(trace.jobs(), Random(plan.seed)))  # noqa: S311
+        await submission.drain(plan.drain_ns)
+        return observer.finish()
+
+
+class LatestDecisions(DecisionHistory):
+    """The latest preemption decision for each pod that waits, by its UID."""
+
+    def __init__(self) -> None:
+        super().__init__(size=1)
+        self._by_pod: dict[str, DecisionRecord] = {}
+
+    def add(self, record: DecisionRecord) -> None:
+        """Add a record in place of the older one of its pod."""
+        if record.victims:
+            self._by_pod[record.pod.uid] = record
+
+    def explain(self, uid: str) -> tuple[str, int]:
+        """Return what decided the latest preemption for a pod, and its PDB violations."""
+        record = self._by_pod.pop(uid, None)
+        return (record.decided_by or "", record.num_pdb_violations) if record else ("", 0)
+
+
+def _reprieve(plan: SimulationPlan, history: DecisionHistory) -> InProcessReprieve | None:
+    if plan.policy.source is None:
+        return None
+    source = RulesSource(plan.policy.source, plan.upstream, {}, (), (), (), DevicesConfig())
+    # Nobody hears from a watch without bookmarks while nothing happens.
+    never_stale = FallbackPolicy(stale_seconds=inf)
+    return InProcessReprieve(
+        Search.CLUSTER, build_rules(source), history=history, fallback_policy=never_stale
+    )
+
+
+def _scheduler_configuration(extenders: Mapping[str, ExtenderFunction]) -> dict[str, Any]:
+    extender = {"preemptVerb": "preempt", "nodeCacheCapable": True}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [{"urlPrefix": url, **extender} for url in extenders],
+    }
+
+
+def _delayed(jobs: Iterable[TraceJob], rng: Random) -> Iterator[TraceJob]:
+    """Delay each job by a random time; keep the order."""
+    latest = 0
+    for job in jobs:
+        latest = max(latest, job.submitted_ns + rng.randrange(JITTER_NS))
+        yield replace(job, submitted_ns=latest)
+
+
+def _duration_ns(trace: Trace) -> int:
+    whole = trace.summary.last_ns - trace.summary.first_ns
+    end = whole if trace.end_ns is None else min(whole, trace.end_ns)
+    return max(0, end - trace.start_ns)
