@@ -16,20 +16,20 @@ it is bound, are one decision.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
-from msgspec import Struct
 
 from extender.kube.controller_runtime.event_correlator import ObjectReference
-from extender.kube.decoders.object_meta import parse_time
+from extender.kube.decoders.cluster_objects import decode_budget, decode_node
 from extender.kube.rest.clock import Clock
 from fakeapi.apiserver.store.object_store import StoreEvent
-from fakeapi.backtest.pod_work import SECOND_NS, PodWork, WorkByPod
-from fakeapi.backtest.resource_use import ResourceUse, measured
+from fakeapi.backtest.observed_pod import ObservedPod, decode_observed_pod
+from fakeapi.backtest.pod_work import SECOND_NS, PodWork
+from fakeapi.backtest.resource_use import ResourceUse, amounts_of, measured
 from fakeapi.backtest.statistics import (
     Amounts,
     GroupStatistics,
@@ -38,53 +38,9 @@ from fakeapi.backtest.statistics import (
     SimulatedVictim,
     costliest,
 )
+from policies.kubernetes.snapshot import DisruptionBudget
 
 _PREEMPTED: Final = re.compile(r"Preempted by pod (\S+) on node (\S+)")
-
-
-class _Moment(Struct):
-    started_at: str = msgspec.field(name="startedAt", default="")
-    finished_at: str = msgspec.field(name="finishedAt", default="")
-
-
-class _ContainerState(Struct):
-    running: _Moment | None = None
-    terminated: _Moment | None = None
-
-
-class _ContainerStatus(Struct):
-    state: _ContainerState = msgspec.field(default_factory=_ContainerState)
-
-
-class _Condition(Struct):
-    type: str = ""
-    status: str = ""
-
-
-class _PodStatus(Struct):
-    phase: str = ""
-    conditions: list[_Condition] = []
-    containers: list[_ContainerStatus] = msgspec.field(name="containerStatuses", default=[])
-
-
-class _PodSpec(Struct):
-    node_name: str = msgspec.field(name="nodeName", default="")
-
-
-class _PodMeta(Struct):
-    name: str
-    namespace: str
-    uid: str
-    labels: dict[str, str] = {}
-
-
-class _Pod(Struct):
-    metadata: _PodMeta
-    spec: _PodSpec
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
-
-
-_decode_pod: Final = msgspec.json.Decoder(_Pod).decode
 
 
 @dataclass(slots=True)
@@ -93,6 +49,8 @@ class _Attempt:
 
     work: PodWork
     created_ns: int
+    namespace: str
+    labels: Mapping[str, str]
     node: str = ""
     started_ns: int = 0
     ended: bool = False
@@ -105,18 +63,31 @@ class _Decision:
     at_ns: int
     preemptor: PodWork
     node: str
-    violations: int
     reason: str
+    violations: int = 0
     victims: dict[str, PodWork] = field(default_factory=dict)
     lost: dict[str, Amounts] = field(default_factory=dict)
+    disruptions_left: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
         return len(self.lost) == len(self.victims)
 
 
-ExplainDecision = Callable[[str], tuple[str, int]]
-"""Returns what decided the latest preemption for a pod, by its UID, and its PDB violations."""
+ExplainDecision = Callable[[str], str]
+"""Returns what decided the latest preemption for a pod, by its UID, in words."""
+
+
+class WorkSource(Protocol):
+    """The work of pods."""
+
+    def begin(self, pod: ObservedPod, raw: bytes) -> PodWork | None:
+        """Return the work of a new pod, with its JSON; None if it does not count."""
+        ...
+
+    def unfinished(self) -> Iterable[PodWork]:
+        """Return the pods that have work left."""
+        ...
 
 
 class RunObserver:
@@ -125,7 +96,7 @@ class RunObserver:
     def __init__(
         self,
         clock: Clock,
-        work: WorkByPod,
+        work: WorkSource,
         use: ResourceUse,
         class_names: Mapping[int, str],
         explain: ExplainDecision,
@@ -141,23 +112,41 @@ class RunObserver:
         self._deciding: dict[str, _Decision] = {}
         self._stopping: dict[str, _Decision] = {}
         self._decisions: list[SimulatedDecision] = []
+        self._budgets: dict[str, DisruptionBudget] = {}
         self._digest = sha256()
         self._failures = 0
 
     def submit(self, pods: list[PodWork]) -> None:
         """Record the pods of a submitted job."""
         for pod in pods:
+            pod.submitted = True
             self._group(pod).submitted += 1
         self._use.add_shape(pods[0].job.requests, len(pods))
 
     def observe_write(self, event: StoreEvent | None) -> None:
         """Observe a write to the store."""
-        if event is None or event.kind.resource != "pods":
+        if event is None:
             return
-        pod = _decode_pod(event.entry.raw)
+        if event.kind.resource == "nodes":
+            self._observe_node(event)
+        elif event.kind.resource == "pods":
+            self._observe_pod(event)
+        elif event.kind.resource == "poddisruptionbudgets":
+            self._budgets.pop(event.entry.key, None)
+            if event.type != "DELETED":
+                self._budgets[event.entry.key] = decode_budget(msgspec.Raw(event.entry.raw))
+
+    def _observe_node(self, event: StoreEvent) -> None:
+        node = decode_node(msgspec.Raw(event.entry.raw))
+        is_gone = event.type == "DELETED"
+        amounts = {} if is_gone else amounts_of(node.allocatable)
+        self._use.set_node(node.name, amounts, self._clock.now_ns())
+
+    def _observe_pod(self, event: StoreEvent) -> None:
+        pod = decode_observed_pod(event.entry.raw)
         attempt = self._attempts.get(pod.metadata.uid)
         if attempt is None:
-            attempt = self._begin(pod)
+            attempt = self._begin(pod, event.entry.raw)
             if attempt is None:
                 return
         if pod.spec.node_name and not attempt.node:
@@ -167,7 +156,7 @@ class RunObserver:
         elif pod.status.phase == "Failed" or event.type == "DELETED":
             self._stop(pod, attempt)
         elif not attempt.started_ns:
-            attempt.started_ns = _started_ns(pod)
+            attempt.started_ns = pod.started_ns
         if event.type == "DELETED":
             del self._attempts[pod.metadata.uid]
 
@@ -186,10 +175,8 @@ class RunObserver:
             if attempt.node and not attempt.ended:
                 self._group(attempt.work).running += 1
                 self._keep_running(attempt, now_ns)
-        for work in self._work:
-            if not work.finished:
-                group = self._group(work)
-                _add(group.kept, work.job.requests, work.kept_ns)
+        for work in self._work.unfinished():
+            _add(self._group(work).kept, work.job.requests, work.kept_ns)
         for group in self._statistics.groups.values():
             group.pending = group.submitted - group.finished_pods - group.running
         for decision in {id(d): d for d in self._stopping.values()}.values():
@@ -204,15 +191,19 @@ class RunObserver:
         result.digest = self._digest.hexdigest()
         return result
 
-    def _begin(self, pod: _Pod) -> _Attempt | None:
-        work = self._work.find(pod.metadata.namespace, pod.metadata.labels)
+    def _begin(self, pod: ObservedPod, raw: bytes) -> _Attempt | None:
+        meta = pod.metadata
+        work = self._work.begin(pod, raw)
         if work is None:
             return None
-        attempt = self._attempts[pod.metadata.uid] = _Attempt(work, self._clock.now_ns())
+        if not work.submitted:
+            self.submit([work])
+        attempt = _Attempt(work, self._clock.now_ns(), meta.namespace, meta.labels)
+        self._attempts[meta.uid] = attempt
         self._write_digest("created", work)
         return attempt
 
-    def _bind(self, pod: _Pod, attempt: _Attempt) -> None:
+    def _bind(self, pod: ObservedPod, attempt: _Attempt) -> None:
         now_ns = self._clock.now_ns()
         attempt.node = pod.spec.node_name
         self._group(attempt.work).queueing.add(now_ns - attempt.created_ns)
@@ -220,26 +211,30 @@ class RunObserver:
         self._deciding.pop(pod.metadata.uid, None)
         self._write_digest("bound", attempt.work, attempt.node)
 
-    def _succeed(self, pod: _Pod, attempt: _Attempt) -> None:
+    def _succeed(self, pod: ObservedPod, attempt: _Attempt) -> None:
         if attempt.ended:
             return
         work, group = attempt.work, self._group(attempt.work)
-        _add(group.done, work.job.requests, work.left_ns)
-        _add(group.finished, work.job.requests, work.run_ns)
+        did_ns = work.finish(pod.ran_ns(self._clock.now_ns()))
+        _add(group.done, work.job.requests, did_ns)
+        _add(group.finished, work.job.requests, work.kept_ns)
         group.finished_pods += 1
-        work.finished = True
         self._end(pod, attempt, {})
         self._write_digest("finished", work, attempt.node)
 
-    def _stop(self, pod: _Pod, attempt: _Attempt) -> None:
+    def _stop(self, pod: ObservedPod, attempt: _Attempt) -> None:
         if attempt.ended:
             return
+        is_disrupted = pod.is_disrupted
+        if attempt.work.run_ns is None and not is_disrupted:
+            self._succeed(pod, attempt)  # somebody has ended it
+            return
         work, group = attempt.work, self._group(attempt.work)
-        ran_ns = min(_ran_ns(pod, self._clock.now_ns()), work.left_ns)
+        ran_ns = work.cut(pod.ran_ns(self._clock.now_ns()))
         lost_ns = work.stop(ran_ns)
         _add(group.done, work.job.requests, ran_ns)
         _add(group.lost, work.job.requests, lost_ns)
-        if any(c.type == "DisruptionTarget" and c.status == "True" for c in pod.status.conditions):
+        if is_disrupted:
             group.disruptions += 1
             group.repeated += bool(work.disruptions)
             work.disruptions += 1
@@ -248,7 +243,7 @@ class RunObserver:
         self._end(pod, attempt, lost)
         self._write_digest("stopped", work, attempt.node)
 
-    def _end(self, pod: _Pod, attempt: _Attempt, lost: Amounts) -> None:
+    def _end(self, pod: ObservedPod, attempt: _Attempt, lost: Amounts) -> None:
         """Release what a pod had, and complete the decision whose last victim it was."""
         attempt.ended = True
         if attempt.node:
@@ -263,59 +258,56 @@ class RunObserver:
 
     def _preempt(self, preemptor: str, node: str, victim: str) -> None:
         """Add a victim to the decision for a preemptor."""
-        attempt, victims = self._attempts.get(preemptor), self._attempts.get(victim)
-        if attempt is None or victims is None:
+        attempt, stopped = self._attempts.get(preemptor), self._attempts.get(victim)
+        if attempt is None or stopped is None:
             return
         decision = self._deciding.get(preemptor)
         if decision is None or decision.node != node:
-            reason, violations = self._explain(preemptor)
-            decision = _Decision(self._clock.now_ns(), attempt.work, node, violations, reason)
+            reason = self._explain(preemptor)
+            decision = _Decision(self._clock.now_ns(), attempt.work, node, reason)
             self._deciding[preemptor] = decision
             self._statistics.preemptions += 1
-            self._statistics.violations += violations
             self._statistics.cascades += bool(attempt.work.disruptions)
             self._write_digest("preempts", attempt.work, node)
-        decision.victims[victim] = victims.work
-        if not victims.ended:
+        decision.victims[victim] = stopped.work
+        if self._violates(stopped, decision.disruptions_left):
+            decision.violations += 1
+            self._statistics.violations += 1
+        if not stopped.ended:
             self._stopping[victim] = decision
         else:
             decision.lost[victim] = {}
+
+    def _violates(self, victim: _Attempt, left: dict[str, int]) -> bool:
+        """Count a victim against its budgets, as far as a decision has left them any disruption."""
+        violates = False
+        for key, budget in self._budgets.items():
+            selector = budget.selector
+            if (
+                budget.namespace == victim.namespace
+                and selector
+                and selector.matches(victim.labels)
+            ):
+                left[key] = left.get(key, budget.allowed) - 1
+                violates |= left[key] < 0
+        return violates
 
     def _keep_running(self, attempt: _Attempt, now_ns: int) -> None:
         """Count the work of a pod that still runs as done and kept."""
         if not attempt.started_ns:
             return
         work, group = attempt.work, self._group(attempt.work)
-        ran_ns = min((now_ns - attempt.started_ns) // SECOND_NS * SECOND_NS, work.left_ns)
+        ran_ns = work.cut((now_ns - attempt.started_ns) // SECOND_NS * SECOND_NS)
         _add(group.done, work.job.requests, ran_ns)
         _add(group.kept, work.job.requests, ran_ns)
 
     def _group(self, work: PodWork) -> GroupStatistics:
-        name = self._class_names[work.job.priority]
+        name = self._class_names.get(work.job.priority, f"priority-{work.job.priority}")
         return self._statistics.groups.setdefault(f"{work.job.tenant}/{name}", GroupStatistics())
 
     def _write_digest(self, what: str, work: PodWork, node: str = "") -> None:
         line = f"{self._clock.now_ns()} {what} {work.job.tenant}/{work.name} {node}\n"
         self._digest.update(line.encode())
-
-
-def _started_ns(pod: _Pod) -> int:
-    """Return when the container of a pod started; 0 if it has not."""
-    for container in pod.status.containers:
-        moment = container.state.running or container.state.terminated
-        if moment is not None and moment.started_at:
-            return parse_time(moment.started_at)
-    return 0
-
-
-def _ran_ns(pod: _Pod, now_ns: int) -> int:
-    """Return how long the container of a pod ran, in whole seconds."""
-    started_ns = _started_ns(pod)
-    if not started_ns:
-        return 0
-    ended = [c.state.terminated for c in pod.status.containers if c.state.terminated is not None]
-    until_ns = parse_time(ended[0].finished_at) if ended else now_ns
-    return max(0, until_ns - started_ns) // SECOND_NS * SECOND_NS
 
 
 def _decision(decision: _Decision, start_ns: int) -> SimulatedDecision:

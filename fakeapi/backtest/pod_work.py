@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from fakeapi.backtest.observed_pod import ObservedPod
 from fakeapi.backtest.traces.trace import TraceJob
 from fakeapi.controlplane.kubelet.scripts import (
     ContainerScript,
@@ -33,65 +34,71 @@ _TERMINATED: Final = 143
 class PodWork:
     """One pod of a job: the work that it has kept, and how often it was stopped.
 
-    ``run_ns`` is all of its work, and ``checkpoint_ns`` the work between two checkpoints. Both are
-    whole seconds, since the times in the status of a pod are. ``replacement`` is the name of the
-    latest pod that works, and ``started_with_ns`` the work that was left when it was created.
+    ``run_ns`` is all of its work, None if it is not known how long the pod will run.
+    ``checkpoint_ns`` is the work between two checkpoints. Both are whole seconds, since the times
+    in the status of a pod are. ``replacement`` is the name of the latest pod that works, and
+    ``started_with_ns`` the work that was left when it was created.
     """
 
     job: TraceJob
     index: int
-    run_ns: int
+    run_ns: int | None
     checkpoint_ns: int | None
     kept_ns: int = 0
     disruptions: int = 0
     finished: bool = False
+    submitted: bool = False
     replacement: str = ""
     started_with_ns: int = 0
 
     @property
     def name(self) -> str:
-        """The name of the job and the index."""
-        return f"{self.job.name}-{self.index}"
+        """The name of the job, and the index of a pod among several."""
+        return self.job.name if self.job.pods == 1 else f"{self.job.name}-{self.index}"
 
-    @property
-    def left_ns(self) -> int:
-        """The work that is left, in nanoseconds."""
-        return self.run_ns - self.kept_ns
+    def finish(self, ran_ns: int) -> int:
+        """Record that a container has finished after a time; return the work that it did."""
+        did_ns = ran_ns if self.run_ns is None else self.run_ns - self.kept_ns
+        self.kept_ns += did_ns
+        self.finished = True
+        return did_ns
 
     def stop(self, ran_ns: int) -> int:
         """Record that a container was stopped after a time; return how much of it is lost."""
-        reached = self.kept_ns + min(ran_ns, self.left_ns)
-        kept = self.kept_after(reached)
-        self.kept_ns = kept
-        return reached - kept
+        reached = self.kept_ns + ran_ns
+        self.kept_ns = self._kept_after(reached)
+        return reached - self.kept_ns
 
-    def kept_after(self, reached_ns: int) -> int:
-        """Return how much of the work that was reached is kept when the pod is stopped."""
+    def cut(self, ran_ns: int) -> int:
+        """Return the work of a container that ran for a time, as its status says."""
+        return ran_ns if self.run_ns is None else min(ran_ns, self.run_ns - self.kept_ns)
+
+    def work_of(self, pod: str) -> int:
+        """Return the work, in nanoseconds, that was left when a pod was created, by its name."""
+        if pod != self.replacement and self.run_ns is not None:
+            self.replacement, self.started_with_ns = pod, self.run_ns - self.kept_ns
+        return self.started_with_ns
+
+    def _kept_after(self, reached_ns: int) -> int:
         every = self.checkpoint_ns
         if every is None:
             return self.kept_ns
         checkpoint = reached_ns - reached_ns % every if every else reached_ns
         return max(self.kept_ns, checkpoint)
 
-    def work_of(self, pod: str) -> int:
-        """Return the work, in nanoseconds, that was left when a pod was created, by its name."""
-        if pod != self.replacement:
-            self.replacement, self.started_with_ns = pod, self.left_ns
-        return self.started_with_ns
-
 
 class WorkByPod:
     """The pods of all jobs that have not finished."""
 
     def __init__(self) -> None:
-        self._by_job: dict[tuple[str, str], list[PodWork]] = {}
+        self._by_job: dict[tuple[str, str], dict[str, PodWork]] = {}
 
     def add(self, job: TraceJob) -> list[PodWork]:
         """Add the pods of a job."""
         run_ns = max(SECOND_NS, _whole_seconds(job.run_ns))
         every = job.checkpoint_ns and _whole_seconds(job.checkpoint_ns)
         pods = [PodWork(job, index, run_ns, every) for index in range(job.pods)]
-        self._by_job[job.tenant, job.name] = pods
+        self._by_job[job.tenant, job.name] = {str(pod.index): pod for pod in pods}
         return pods
 
     def remove(self, namespace: str, job: str) -> None:
@@ -101,16 +108,20 @@ class WorkByPod:
     def find(self, namespace: str, labels: Labels | None) -> PodWork | None:
         """Return the work of the pod that has these labels; None if it is of no known job."""
         labels = labels or {}
-        pods = self._by_job.get((namespace, labels.get(JOB_NAME, "")), [])
-        index = labels.get(INDEX, "")
-        return next((pod for pod in pods if str(pod.index) == index), None)
+        pods = self._by_job.get((namespace, labels.get(JOB_NAME, "")), {})
+        return pods.get(labels.get(INDEX, ""))
+
+    def begin(self, pod: ObservedPod, raw: bytes) -> PodWork | None:  # noqa: ARG002
+        """Return the work of a new pod; None if it is of no known job."""
+        return self.find(pod.metadata.namespace, pod.metadata.labels)
 
     def __len__(self) -> int:
         return len(self._by_job)
 
-    def __iter__(self) -> Iterator[PodWork]:
+    def unfinished(self) -> Iterator[PodWork]:
+        """Yield the pods that have work left."""
         for pods in self._by_job.values():
-            yield from pods
+            yield from (pod for pod in pods.values() if not pod.finished)
 
 
 @dataclass(frozen=True, slots=True)

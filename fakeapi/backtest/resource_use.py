@@ -12,13 +12,13 @@ Fragmentation Gradient Descent" (USENIX ATC '23).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from fakeapi.backtest.statistics import Amounts
-from fakeapi.backtest.traces.trace import TraceNode
+from policies.kubernetes.snapshot import Resources
 
 SAMPLES: Final = 500
 SHAPES: Final = 32
@@ -40,27 +40,47 @@ def measured(requests: Mapping[str, int]) -> Amounts:
     }
 
 
+def amounts_of(resources: Resources) -> Amounts:
+    """Return the amounts of resources by their names in the API."""
+    known = {
+        "cpu": resources.milli_cpu,
+        "memory": resources.memory,
+        "ephemeral-storage": resources.ephemeral_storage,
+        **resources.scalars,
+    }
+    return {name: amount for name, amount in known.items() if amount}
+
+
 class ResourceUse:
     """The use of nodes from ``start_ns`` on; ``duration_ns`` is how long it is expected to last."""
 
-    def __init__(self, nodes: Iterable[TraceNode], start_ns: int, duration_ns: int) -> None:
-        known = [(node.name, measured(node.allocatable)) for node in nodes]
-        self._rows = {name: row for row, (name, _) in enumerate(known)}
-        self._names = sorted({name for _, amounts in known for name in amounts})
-        self._columns = {name: column for column, name in enumerate(self._names)}
-        self._free = np.zeros((len(known), len(self._names)), np.int64)
-        for row, (_, amounts) in enumerate(known):
-            self._free[row] = self._vector(amounts)
-        self._capacity = self._free.sum(axis=0)
-        self._allocated = np.zeros_like(self._capacity)
-        self._totals = {kind: [0] * len(self._names) for kind in ("allocated", "fragmented")}
-        self._shapes: Counter[tuple[int, ...]] = Counter()
-        self._start_ns = self._changed_ns = self._sampled_ns = start_ns
+    def __init__(self, start_ns: int, duration_ns: int) -> None:
+        self._nodes: dict[str, Amounts] = {}
+        self._free: dict[str, Amounts] = {}
+        self._offered: Amounts = {}
+        self._taken: Amounts = {}
+        self._capacity: Amounts = {}
+        self._allocated: Amounts = {}
+        self._fragmented: Amounts = {}
+        self._shapes: Counter[tuple[tuple[str, int], ...]] = Counter()
+        self._changed_ns = self._sampled_ns = start_ns
         self._interval_ns = max(_MIN_INTERVAL_NS, duration_ns // SAMPLES)
+
+    def set_node(self, name: str, allocatable: Mapping[str, int], now_ns: int) -> None:
+        """Add a node, or change what it has; a node without anything is gone."""
+        amounts, before = measured(allocatable), self._nodes.get(name, {})
+        if amounts == before:
+            return
+        self.advance(now_ns)
+        self._nodes[name] = amounts
+        free = self._free.setdefault(name, {})
+        for sign, changed in ((-1, before), (1, amounts)):
+            _add(self._offered, changed, sign)
+            _add(free, changed, sign)
 
     def add_shape(self, requests: Mapping[str, int], pods: int) -> None:
         """Count the requests of submitted pods, as what may be placed later."""
-        self._shapes[tuple(int(amount) for amount in self._vector(measured(requests)))] += pods
+        self._shapes[tuple(sorted(measured(requests).items()))] += pods
 
     def allocate(self, node: str, requests: Mapping[str, int], now_ns: int) -> None:
         """Allocate the requests of a pod on a node."""
@@ -74,58 +94,51 @@ class ResourceUse:
         """Account for the time until now."""
         seconds = now_ns // _SECOND_NS - self._changed_ns // _SECOND_NS
         self._changed_ns = now_ns
-        _add(self._totals["allocated"], self._allocated, seconds)
+        _add(self._capacity, self._offered, seconds)
+        _add(self._allocated, self._taken, seconds)
         if now_ns - self._sampled_ns >= self._interval_ns:
             seconds = now_ns // _SECOND_NS - self._sampled_ns // _SECOND_NS
             self._sampled_ns = now_ns
-            _add(self._totals["fragmented"], self._fragmented(), seconds)
+            _add(self._fragmented, self._unusable(), seconds)
 
     def capacity(self) -> Amounts:
         """Return the resource-seconds of all nodes until the last change."""
-        seconds = self._changed_ns // _SECOND_NS - self._start_ns // _SECOND_NS
-        return {
-            name: int(amount) * seconds
-            for name, amount in zip(self._names, self._capacity, strict=True)
-        }
+        return dict(self._capacity)
 
     def allocated(self) -> Amounts:
         """Return the resource-seconds that pods had allocated."""
-        return dict(zip(self._names, self._totals["allocated"], strict=True))
+        return dict(self._allocated)
 
     def fragmented(self) -> Amounts:
         """Return the free resource-seconds on nodes that were too small."""
-        return dict(zip(self._names, self._totals["fragmented"], strict=True))
+        return dict(self._fragmented)
 
     def _change(self, node: str, requests: Mapping[str, int], now_ns: int, sign: int) -> None:
         self.advance(now_ns)
-        amounts = sign * self._vector(measured(requests))
-        self._allocated += amounts
-        self._free[self._rows[node]] -= amounts
+        if node in self._nodes:
+            amounts = measured(requests)
+            _add(self._taken, amounts, sign)
+            _add(self._free[node], amounts, -sign)
 
-    def _fragmented(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _unusable(self) -> Amounts:
         """Return the free amounts that a pod drawn from the workload cannot use now."""
         shapes = self._shapes.most_common(SHAPES)
         total = sum(count for _, count in shapes)
         if not total:
-            return np.zeros_like(self._capacity)
-        free = np.maximum(self._free, 0)
-        unusable = np.zeros(len(free), np.float64)
-        for shape, count in shapes:
-            unusable += count / total * (free < np.array(shape, np.int64)).any(axis=1)
-        wasted: np.ndarray[tuple[int], np.dtype[np.int64]] = np.rint(unusable @ free).astype(
-            np.int64
+            return {}
+        names = sorted(self._offered)
+        free = np.array(
+            [[max(0, has.get(name, 0)) for name in names] for has in self._free.values()], np.int64
         )
-        return wasted
-
-    def _vector(self, amounts: Mapping[str, int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        vector = np.zeros(len(self._names), np.int64)
-        for name, amount in amounts.items():
-            column = self._columns.get(name)
-            if column is not None:
-                vector[column] = amount
-        return vector
+        unusable = np.zeros(len(free), np.int64)
+        for shape, count in shapes:
+            wanted = dict(shape)
+            least = np.array([wanted.get(name, 0) for name in names], np.int64)
+            unusable += count * (free < least).any(axis=1)
+        # Integers, so that every machine has the same result.
+        return dict(zip(names, (unusable @ free // total).tolist(), strict=True))
 
 
-def _add(total: list[int], amounts: np.ndarray[tuple[int], np.dtype[np.int64]], by: int) -> None:
-    for column, amount in enumerate(amounts.tolist()):
-        total[column] += amount * by
+def _add(total: Amounts, amounts: Mapping[str, int], by: int) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount * by

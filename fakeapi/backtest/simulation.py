@@ -15,12 +15,12 @@ A finished Job is deleted at once with its pods, as if it had ``ttlSecondsAfterF
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from math import inf
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from extender.config.component_config import DevicesConfig
 from extender.config.preemption_policy import PolicySource
@@ -37,7 +37,7 @@ from fakeapi.backtest.submission import Submission
 from fakeapi.backtest.trace_objects import node_document, priority_class_document
 from fakeapi.backtest.traces.trace import Trace, TraceJob
 from fakeapi.controlplane.components import read_scheduler_options
-from fakeapi.controlplane.scheduler.options import ExtenderFunction
+from fakeapi.controlplane.scheduler.options import SchedulerOptions
 from fakeapi.simulation.world import ComponentOptions, Upkeep, create_world
 from fakeapi.testing.extenders import REPRIEVE_URL, InProcessReprieve
 from fakeapi.testing.virtual_cluster import SocketlessCluster
@@ -86,32 +86,27 @@ def simulate(plan: SimulationPlan) -> RunStatistics:
 
 async def _simulate(plan: SimulationPlan) -> RunStatistics:
     clock, work, trace = VirtualClock(), WorkByPod(), plan.trace
-    use = ResourceUse(trace.nodes, clock.now_ns(), _duration_ns(trace) + plan.drain_ns)
+    use = ResourceUse(clock.now_ns(), _duration_ns(trace) + plan.drain_ns)
     history = LatestDecisions()
     class_names = {each.value: each.name for each in trace.priority_classes}
     observer = RunObserver(clock, work, use, class_names, history.explain)
     reprieve = _reprieve(plan, history)
-    extenders = {} if reprieve is None else {REPRIEVE_URL: reprieve}
     options = ComponentOptions(
         WorkScript(work=work),
-        read_scheduler_options(_scheduler_configuration(extenders), "", extenders, plan.upstream),
+        _scheduler_options(plan.upstream, reprieve),
         upkeep=Upkeep.NONE,
         on_event=observer.observe_event,
     )
     world = create_world(clock, plan.seed, HISTORY, component_options=options)
     async with AsyncExitStack() as stack:
         cluster = SocketlessCluster(world, COMPONENTS, clock)
+        stack.callback(world.api.store.tap(observer.observe_write))
         await stack.enter_async_context(cluster)
-        cluster.load(
-            [
-                *map(node_document, trace.nodes),
-                *map(priority_class_document, trace.priority_classes),
-            ]
-        )
+        cluster.load([node_document(node) for node in trace.nodes])
+        cluster.load([priority_class_document(each) for each in trace.priority_classes])
         await clock.advance(_START_SECONDS)
         if reprieve is not None:
             await stack.enter_async_context(reprieve.following(cluster))
-        stack.callback(world.api.store.tap(observer.observe_write))
         submission = Submission(cluster, work, observer, class_names)
         await stack.enter_async_context(submission.deleting_finished_jobs())
         await submission.submit_all(_delayed(trace.jobs(), Random(plan.seed)))  # noqa: S311
@@ -131,10 +126,10 @@ class LatestDecisions(DecisionHistory):
         if record.victims:
             self._by_pod[record.pod.uid] = record
 
-    def explain(self, uid: str) -> tuple[str, int]:
-        """Return what decided the latest preemption for a pod, and its PDB violations."""
+    def explain(self, uid: str) -> str:
+        """Return what decided the latest preemption for a pod; "" if nothing is known."""
         record = self._by_pod.pop(uid, None)
-        return (record.decided_by or "", record.num_pdb_violations) if record else ("", 0)
+        return record.decided_by or "" if record else ""
 
 
 def _reprieve(plan: SimulationPlan, history: DecisionHistory) -> InProcessReprieve | None:
@@ -148,13 +143,24 @@ def _reprieve(plan: SimulationPlan, history: DecisionHistory) -> InProcessReprie
     )
 
 
-def _scheduler_configuration(extenders: Mapping[str, ExtenderFunction]) -> dict[str, Any]:
+def _scheduler_options(upstream: str, reprieve: InProcessReprieve | None) -> SchedulerOptions:
+    """Return the options of a scheduler that leaves preemption to an extender, if there is one.
+
+    A pod that fits nowhere is tried again after an event that may help it. Only a policy that reads
+    the time may answer otherwise without an event, so only then it is tried every five minutes.
+    """
+    extenders = {} if reprieve is None else {REPRIEVE_URL: reprieve}
     extender = {"preemptVerb": "preempt", "nodeCacheCapable": True}
-    return {
+    document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "extenders": [{"urlPrefix": url, **extender} for url in extenders],
     }
+    options = read_scheduler_options(document, "", extenders, upstream)
+    if options.configuration is None or (reprieve is not None and reprieve.rules.reads_time):
+        return options
+    configuration = replace(options.configuration, unschedulable_seconds=None)
+    return replace(options, configuration=configuration)
 
 
 def _delayed(jobs: Iterable[TraceJob], rng: Random) -> Iterator[TraceJob]:

@@ -60,7 +60,7 @@ class InProcessReprieve:
         fallback_policy: FallbackPolicy | None = None,
     ) -> None:
         self._search = search
-        self._rules = rules or SchedulerRules()
+        self.rules = rules or SchedulerRules()
         self._journal = journal or DecisionLog()
         self._history = history or DecisionHistory()
         self._fallback_policy = fallback_policy or FallbackPolicy()
@@ -78,11 +78,11 @@ class InProcessReprieve:
     async def following(self, cluster: Cluster) -> AsyncIterator[None]:
         """Run the service and its informers on a cluster until the block ends."""
         transport, clock = cluster.local_transport("reprieve"), cluster.world.clock
-        engine = build_engine(self._rules)
+        engine = build_engine(self.rules)
         live = SchedulerCache(clock.monotonic, engine.follow)
         rng = Random(1)  # noqa: S311 - jitter
         context = ReflectorContext(Client(transport), clock, rng, quiet_log())
-        feeds = build_reflectors(context, live, self._rules)
+        feeds = build_reflectors(context, live, self.rules)
         self.service = Service(
             live,
             engine,

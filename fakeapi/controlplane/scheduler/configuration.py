@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from extender.config.plugin_args import DefaultPreemptionArgs, ManagedResource
+from fakeapi.controlplane.scheduler.scheduling_queue import UNSCHEDULABLE_SECONDS
 from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import DEFAULT_SCHEDULER
@@ -76,12 +77,16 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
-    """Profiles by schedulerName, extenders in call order, and backoff."""
+    """Profiles by schedulerName, extenders in call order, and backoff.
+
+    ``unschedulable_seconds`` is how long a pod waits for events at most; None: without a limit.
+    """
 
     profiles: Mapping[str, Profile] = field(default_factory=lambda: {DEFAULT_SCHEDULER: Profile()})
     extenders: Sequence[ExtenderConfig] = ()
     initial_backoff_seconds: float = 1.0
     max_backoff_seconds: float = 10.0
+    unschedulable_seconds: float | None = UNSCHEDULABLE_SECONDS
 
     @property
     def release(self) -> Release:

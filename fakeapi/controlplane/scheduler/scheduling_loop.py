@@ -108,7 +108,9 @@ class Scheduler:
         self._recorders = {name: context.events.recorder(name) for name in self._playing}
         self._binder = Binder(context.client, extenders)
         self._backlog = SchedulingQueue(
-            configuration.initial_backoff_seconds, configuration.max_backoff_seconds
+            configuration.initial_backoff_seconds,
+            configuration.max_backoff_seconds,
+            configuration.unschedulable_seconds,
         )
         self._queue: WorkQueue[str] = WorkQueue(context.clock, rank=self._rank)
         self._beside: asyncio.TaskGroup

@@ -40,6 +40,7 @@ from typing import Final
 from policies.preemption.filtering.status import Code, Rejection
 
 UNSCHEDULABLE_SECONDS: Final = 300.0
+"""kube-scheduler's ``--pod-max-in-unschedulable-pods-duration``."""
 
 _MOST_DOUBLINGS: Final = 30
 
@@ -78,11 +79,20 @@ class _QueuedPod:
 
 
 class SchedulingQueue:
-    """Keeps the pods that are not scheduled yet, by key."""
+    """Keeps the pods that are not scheduled yet, by key.
 
-    def __init__(self, initial_seconds: float = 1.0, longest_seconds: float = 10.0) -> None:
+    A pod whose events do not occur is tried again after ``unschedulable_seconds``; never if None.
+    """
+
+    def __init__(
+        self,
+        initial_seconds: float = 1.0,
+        longest_seconds: float = 10.0,
+        unschedulable_seconds: float | None = UNSCHEDULABLE_SECONDS,
+    ) -> None:
         self._initial = initial_seconds
         self._longest = longest_seconds
+        self._unschedulable_seconds = unschedulable_seconds
         self._waiting: dict[str, _QueuedPod] = {}
 
     def __contains__(self, key: object) -> bool:
@@ -112,7 +122,8 @@ class SchedulingQueue:
     def record_failure(self, key: str, now: float, awaited: AwaitedEvents) -> float | None:
         """Record a failed attempt; return the seconds until the next one at the latest.
 
-        With no ``awaited`` events this is the backoff. Return None if the pod is unknown or held.
+        With no ``awaited`` events this is the backoff. Return None if the pod is unknown or held,
+        or waits for events alone.
         """
         pod = self._waiting.get(key)
         if pod is None:
@@ -122,7 +133,7 @@ class SchedulingQueue:
             return None
         if not awaited or awaited & pod.missed:
             return self._backoff_left(pod, now)
-        return UNSCHEDULABLE_SECONDS
+        return self._unschedulable_seconds
 
     def wake(
         self, event: ClusterEvent, now: float, keys: Iterable[str] = ()
@@ -157,7 +168,8 @@ class SchedulingQueue:
         pod.is_held = False
         if failed:
             return 0.0
-        return self._backoff_left(pod, now) if pod.missed & pod.awaited else UNSCHEDULABLE_SECONDS
+        helped = pod.missed & pod.awaited
+        return self._backoff_left(pod, now) if helped else self._unschedulable_seconds
 
     def _backoff_left(self, pod: _QueuedPod, now: float) -> float:
         if not pod.attempts:
