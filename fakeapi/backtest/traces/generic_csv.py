@@ -42,8 +42,8 @@ def generic_job(row: Row) -> TraceJob:
         GPU: row.quantity("gpu", 1),
     }
     return TraceJob(
-        name=row.label("name"),
-        tenant=row.label("tenant") if row.text("tenant") else "default",
+        name=row.dns_label("name"),
+        tenant=row.dns_label("tenant") if row.text("tenant") else "default",
         priority=priority,
         submitted_ns=row.seconds("submit"),
         run_ns=run_ns,

@@ -78,8 +78,8 @@ def gpu_v2025_job(row: Row) -> TraceJob:
         GPU: row.number("gpu_request"),
     }
     return TraceJob(
-        name=row.label("instance_sn"),
-        tenant=row.label("app_name"),
+        name=row.dns_label("instance_sn"),
+        tenant=row.dns_label("app_name"),
         priority=3000,
         submitted_ns=created or 0,
         run_ns=max(ends - (scheduled or 0), NANOS),

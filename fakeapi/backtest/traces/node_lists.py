@@ -58,20 +58,14 @@ def read_nodes(path: Path) -> tuple[TraceNode, ...]:
 
 def is_node_list(columns: tuple[str, ...]) -> bool:
     """Return whether these are the columns of a list of nodes."""
-    return columns_are_openb(columns) or ({*columns} >= _GENERIC and _JOB_COLUMN not in columns)
-
-
-def columns_are_openb(columns: tuple[str, ...]) -> bool:
-    """Return whether these are the columns of openb's list of nodes."""
-    return {*columns} >= _OPENB
+    return {*columns} >= _OPENB or ({*columns} >= _GENERIC and _JOB_COLUMN not in columns)
 
 
 def make_nodes(
     name: str, count: int, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> tuple[TraceNode, ...]:
-    """Return nodes of one shape, named ``name-0`` and so on, for 110 pods each."""
-    resources = {name: n for name, n in allocatable.items() if n} | {"pods": _PODS}
-    return tuple(TraceNode(f"{name}-{i}", resources, labels or {}) for i in range(count))
+    """Return nodes with the same resources, named ``name-0`` and so on, for 110 pods each."""
+    return tuple(_node(f"{name}-{i}", allocatable, labels or {}) for i in range(count))
 
 
 def resource_amounts(resources: Resources) -> dict[str, int]:
@@ -85,22 +79,26 @@ def resource_amounts(resources: Resources) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount}
 
 
-def openb_nodes(row: Row) -> tuple[TraceNode, ...]:
+def openb_node(row: Row) -> TraceNode:
     """Return the node of a row of openb's list. Raise CellError."""
     model = row.text("model")
     if invalid_label_value(model):
         raise CellError("model: not a label value")
-    (node,) = make_nodes(
-        "",
-        1,
-        {
-            "cpu": row.number("cpu_milli"),
-            "memory": row.number("memory_mib", MIB),
-            GPU_MILLI: row.number("gpu", 1000),
-        },
-        {GPU_MODEL: model} if model else {},
-    )
-    return (TraceNode(row.label("sn"), node.allocatable, node.labels),)
+    amounts = {
+        "cpu": row.number("cpu_milli"),
+        "memory": row.number("memory_mib", MIB),
+        GPU_MILLI: row.number("gpu", 1000),
+    }
+    return _node(row.dns_label("sn"), amounts, {GPU_MODEL: model} if model else {})
+
+
+def _node(name: str, allocatable: Mapping[str, int], labels: Mapping[str, str]) -> TraceNode:
+    resources = {resource: amount for resource, amount in allocatable.items() if amount}
+    return TraceNode(name, resources | {"pods": _PODS}, labels)
+
+
+def _openb_nodes(row: Row) -> tuple[TraceNode, ...]:
+    return (openb_node(row),)
 
 
 def _generic_nodes(row: Row) -> tuple[TraceNode, ...]:
@@ -110,7 +108,7 @@ def _generic_nodes(row: Row) -> tuple[TraceNode, ...]:
         GPU: row.quantity("gpu", 1),
     }
     count = row.number("count", largest=_MOST_NODES) if row.text("count") else 1
-    return make_nodes(row.label("name"), count, amounts)
+    return make_nodes(row.dns_label("name"), count, amounts)
 
 
 def _csv_nodes(path: Path) -> list[TraceNode]:
@@ -120,7 +118,7 @@ def _csv_nodes(path: Path) -> list[TraceNode]:
             f"{path}: expected the columns sn, cpu_milli, memory_mib, gpu, model or name, cpu, "
             f"memory of nodes; found {shown(columns)}"
         )
-    nodes_of = openb_nodes if columns_are_openb(columns) else _generic_nodes
+    nodes_of = _openb_nodes if {*columns} >= _OPENB else _generic_nodes
     nodes: list[TraceNode] = []
     for line, row in read_rows(path):
         try:

@@ -50,7 +50,7 @@ def openb_job(row: Row) -> TraceJob:
     if not created <= scheduled <= deleted:
         raise CellError("times: expected creation_time <= scheduled_time <= deletion_time")
     return TraceJob(
-        name=row.label("name"),
+        name=row.dns_label("name"),
         tenant=_TENANT,
         priority=PRIORITIES[qos],
         submitted_ns=created,

@@ -53,7 +53,7 @@ def philly_job(row: Row) -> TraceJob:
     share = gpus // pods
     return TraceJob(
         name=f"job-{row.line}",
-        tenant=f"vc-{row.label('cluster')}"[:63].rstrip("-"),
+        tenant=f"vc-{row.dns_label('cluster')}"[:63].rstrip("-"),
         priority=0 if zlib.crc32(str(row.line).encode()) % 4 else 1000,
         submitted_ns=_timestamp(row.text("timestamp")),
         run_ns=max(row.seconds("duration"), NANOS),

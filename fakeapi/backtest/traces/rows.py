@@ -50,7 +50,7 @@ class Row:
         value = self.values.get(column, "").strip()
         return "" if value.lower() in _ABSENT else value
 
-    def label(self, column: str) -> str:
+    def dns_label(self, column: str) -> str:
         """Return a value as a DNS label: in lower case, other characters replaced by dashes."""
         label = dns_label(self.text(column))
         if not label:

@@ -30,6 +30,7 @@ from extender.kube.decoders.pod_resources import default_requests, pod_resources
 from fakeapi.backtest.traces.node_lists import resource_amounts
 from fakeapi.backtest.traces.rows import LONGEST_TIME_NS, dns_label
 from fakeapi.backtest.traces.trace import HIGHEST_PRIORITY, TraceError, TraceJob, TraceRow
+from policies.kubernetes.integers import INT32_MAX, INT64_MAX
 from policies.kubernetes.pod_requests import pod_requests
 from policies.kubernetes.quantity import NANOS
 from policies.kubernetes.releases import NEWEST
@@ -256,15 +257,16 @@ class _Reader:
         priority = spec.priority
         if priority is None:
             priority = self._priorities.get(spec.priorityClassName or "", 0)
-        if priority > HIGHEST_PRIORITY and priority not in _SYSTEM_PRIORITIES.values():
-            raise _ObjectError("priority: higher than that of any PriorityClass")
+        is_system = priority in _SYSTEM_PRIORITIES.values()
+        if not (is_system or -INT32_MAX - 1 <= priority <= HIGHEST_PRIORITY):
+            raise _ObjectError("priority: not one that a PriorityClass may have")
         name = dns_label(f"{header.kind}-{header.metadata.name}")
         tenant = dns_label(header.metadata.namespace)
-        requests = pod_requests(pod_resources(spec, PodStatusV1()), NEWEST)
+        requests = resource_amounts(pod_requests(pod_resources(spec, PodStatusV1()), NEWEST))
+        if not all(0 < amount <= INT64_MAX for amount in requests.values()):
+            raise _ObjectError("requests: negative or too large")
         labels = {key: (value,) for key, value in (spec.nodeSelector or {}).items()}
-        return _Template(
-            header.kind, name, tenant or "default", priority, resource_amounts(requests), labels
-        )
+        return _Template(header.kind, name, tenant or "default", priority, requests, labels)
 
     def _pod_rows(
         self, template: _Template, lifecycles: Mapping[int, list[_Lifecycle]]
@@ -329,7 +331,9 @@ def _times(lifecycles: _Lifecycles) -> Iterator[int]:
     for pods in (pods for templates in lifecycles.values() for pods in templates.values()):
         for lifecycle in pods:
             for times in lifecycle.values() if isinstance(lifecycle, dict) else ():
-                yield from times if isinstance(times, list) else (times,)
+                for time in times if isinstance(times, list) else (times,):
+                    if time <= _LAST_SECOND:
+                        yield time
 
 
 def _contents(path: Path) -> bytes:

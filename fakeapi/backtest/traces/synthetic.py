@@ -21,7 +21,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fakeapi.backtest.traces.node_lists import openb_nodes
+from fakeapi.backtest.traces.node_lists import openb_node
 from fakeapi.backtest.traces.openb import COLUMNS, NODE_COLUMNS, openb_job
 from fakeapi.backtest.traces.rows import Row, job_of_row
 from fakeapi.backtest.traces.trace import TraceNode, TraceRow
@@ -148,7 +148,7 @@ class SyntheticWorkload:
 
     def node_list(self) -> tuple[TraceNode, ...]:
         """Return the nodes."""
-        return tuple(node for row in self.node_rows() for node in openb_nodes(row))
+        return tuple(openb_node(row) for row in self.node_rows())
 
     def _node_shapes(self) -> list[_NodeShape]:
         """Return as many nodes of each shape as its weight requires, the first of all of them."""

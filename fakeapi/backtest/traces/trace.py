@@ -143,7 +143,7 @@ class Trace:
 
     def jobs(self) -> Iterator[TraceJob]:
         """Yield the jobs in order of submission. Each call reads the source. Raise TraceError."""
-        jobs = _jobs(self.source, self.nodes, numbered=not self.summary.has_unique_names)
+        jobs = self._read()
         if not self.summary.is_ordered:
             jobs = _sorted(jobs, TraceJob, lambda job: job.submitted_ns)
         for job in jobs:
@@ -167,6 +167,11 @@ class Trace:
     def at_rate(self, times: int) -> Trace:
         """Return the whole trace with ``times`` as many jobs per time, which run as long."""
         return replace(self, rate=self.rate * times, start_ns=0, end_ns=None)
+
+    def _read(self) -> Iterator[TraceJob]:
+        for line, job in _fitting_rows(self.source, self.nodes):
+            if isinstance(job, TraceJob):
+                yield job if self.summary.has_unique_names else _numbered(job, line)
 
 
 def segments(trace: Trace, number: int) -> tuple[Trace, ...]:
@@ -264,12 +269,6 @@ def _class_name(priority: int) -> str:
     return f"priority-{priority}" if priority >= 0 else f"priority-minus-{-priority}"
 
 
-def _jobs(source: JobSource, nodes: tuple[TraceNode, ...], *, numbered: bool) -> Iterator[TraceJob]:
-    for row in _fitting_rows(source, nodes):
-        if isinstance(row.outcome, TraceJob):
-            yield _numbered(row.outcome, row.line) if numbered else row.outcome
-
-
 def _numbered(job: TraceJob, line: int) -> TraceJob:
     suffix = f"-{line}"
     return replace(job, name=job.name[: _LONGEST_NAME - len(suffix)] + suffix)
@@ -277,13 +276,13 @@ def _numbered(job: TraceJob, line: int) -> TraceJob:
 
 def _fitting_rows(source: JobSource, nodes: tuple[TraceNode, ...]) -> Iterator[TraceRow]:
     """Yield the rows of a source; a job that fits no empty node becomes a reason."""
-    misfit = _misfit_finder(nodes)
+    fit_error = _fit_error_finder(nodes)
     for row in source.read():
-        reason = misfit(row.outcome) if isinstance(row.outcome, TraceJob) else ""
+        reason = fit_error(row.outcome) if isinstance(row.outcome, TraceJob) else ""
         yield TraceRow(row.line, reason) if reason else row
 
 
-def _misfit_finder(nodes: tuple[TraceNode, ...]) -> Callable[[TraceJob], str]:
+def _fit_error_finder(nodes: tuple[TraceNode, ...]) -> Callable[[TraceJob], str]:
     @lru_cache(maxsize=256)
     def shapes(labels: tuple[tuple[str, tuple[str, ...]], ...]) -> list[Mapping[str, int]]:
         """Return the different allocatable resources of the nodes that have the labels."""
@@ -294,7 +293,7 @@ def _misfit_finder(nodes: tuple[TraceNode, ...]) -> Callable[[TraceJob], str]:
         }
         return [dict(each) for each in found]
 
-    def misfit(job: TraceJob) -> str:
+    def fit_error(job: TraceJob) -> str:
         fitting = shapes(tuple(job.node_labels.items()))
         if any(
             all(amount <= node.get(name, 0) for name, amount in job.requests.items())
@@ -303,4 +302,4 @@ def _misfit_finder(nodes: tuple[TraceNode, ...]) -> Callable[[TraceJob], str]:
             return ""
         return "fits no node" if fitting else "no node has the labels"
 
-    return misfit
+    return fit_error
