@@ -40,6 +40,7 @@ from fakeapi.backtest.statistics import (
 )
 from policies.kubernetes.snapshot import DisruptionBudget
 
+_ENDED: Final = ("Succeeded", "Failed")
 _PREEMPTED: Final = re.compile(r"Preempted by pod (\S+) on node (\S+)")
 
 
@@ -151,10 +152,8 @@ class RunObserver:
                 return
         if pod.spec.node_name and not attempt.node:
             self._bind(pod, attempt)
-        if pod.status.phase == "Succeeded":
-            self._succeed(pod, attempt)
-        elif pod.status.phase == "Failed" or event.type == "DELETED":
-            self._stop(pod, attempt)
+        if pod.status.phase in _ENDED or event.type == "DELETED":
+            self._end(pod, attempt)
         elif not attempt.started_ns:
             attempt.started_ns = pod.started_ns
         if event.type == "DELETED":
@@ -211,39 +210,40 @@ class RunObserver:
         self._deciding.pop(pod.metadata.uid, None)
         self._write_digest("bound", attempt.work, attempt.node)
 
-    def _succeed(self, pod: ObservedPod, attempt: _Attempt) -> None:
+    def _end(self, pod: ObservedPod, attempt: _Attempt) -> None:
         if attempt.ended:
             return
+        work, ran_ns = attempt.work, pod.ran_ns(self._clock.now_ns())
+        if work.is_finished_by(ran_ns, pod.status.phase, is_disrupted=pod.is_disrupted):
+            self._finish(pod, attempt, ran_ns)
+        else:
+            self._stop(pod, attempt, ran_ns)
+
+    def _finish(self, pod: ObservedPod, attempt: _Attempt, ran_ns: int) -> None:
         work, group = attempt.work, self._group(attempt.work)
-        did_ns = work.finish(pod.ran_ns(self._clock.now_ns()))
+        did_ns = work.finish(ran_ns)
         _add(group.done, work.job.requests, did_ns)
         _add(group.finished, work.job.requests, work.kept_ns)
         group.finished_pods += 1
-        self._end(pod, attempt, {})
+        self._release(pod, attempt, {})
         self._write_digest("finished", work, attempt.node)
 
-    def _stop(self, pod: ObservedPod, attempt: _Attempt) -> None:
-        if attempt.ended:
-            return
-        is_disrupted = pod.is_disrupted
-        if attempt.work.run_ns is None and not is_disrupted:
-            self._succeed(pod, attempt)  # somebody has ended it
-            return
+    def _stop(self, pod: ObservedPod, attempt: _Attempt, ran_ns: int) -> None:
         work, group = attempt.work, self._group(attempt.work)
-        ran_ns = work.cut(pod.ran_ns(self._clock.now_ns()))
+        ran_ns = work.cut(ran_ns)
         lost_ns = work.stop(ran_ns)
         _add(group.done, work.job.requests, ran_ns)
         _add(group.lost, work.job.requests, lost_ns)
-        if is_disrupted:
+        if pod.is_disrupted:
             group.disruptions += 1
             group.repeated += bool(work.disruptions)
             work.disruptions += 1
         lost: Amounts = {}
         _add(lost, work.job.requests, lost_ns)
-        self._end(pod, attempt, lost)
+        self._release(pod, attempt, lost)
         self._write_digest("stopped", work, attempt.node)
 
-    def _end(self, pod: ObservedPod, attempt: _Attempt, lost: Amounts) -> None:
+    def _release(self, pod: ObservedPod, attempt: _Attempt, lost: Amounts) -> None:
         """Release what a pod had, and complete the decision whose last victim it was."""
         attempt.ended = True
         if attempt.node:

@@ -56,6 +56,16 @@ class PodWork:
         """The name of the job, and the index of a pod among several."""
         return self.job.name if self.job.pods == 1 else f"{self.job.name}-{self.index}"
 
+    def is_finished_by(self, ran_ns: int, phase: str, *, is_disrupted: bool) -> bool:
+        """Return whether a pod that has ended in a phase, after it ran for a time, did its work.
+
+        A pod that is told to stop may end as if it had succeeded. Without a known amount of work,
+        a pod that is not disrupted has done it.
+        """
+        if self.run_ns is None:
+            return not is_disrupted
+        return phase == "Succeeded" and (not is_disrupted or self.kept_ns + ran_ns >= self.run_ns)
+
     def finish(self, ran_ns: int) -> int:
         """Record that a container has finished after a time; return the work that it did."""
         did_ns = ran_ns if self.run_ns is None else self.run_ns - self.kept_ns

@@ -18,50 +18,33 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from math import inf
 from random import Random
 from typing import Final
 
-from extender.config.component_config import DevicesConfig
-from extender.config.preemption_policy import PolicySource
-from extender.config.rules_source import RulesSource, build_rules
-from extender.observability.decision_history import DecisionHistory, DecisionRecord
-from extender.protocol.verb_context import Search
-from extender.server.fallback_policy import FallbackPolicy
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.backtest.observation import RunObserver
 from fakeapi.backtest.pod_work import SECOND_NS, WorkByPod, WorkScript
 from fakeapi.backtest.resource_use import ResourceUse
+from fakeapi.backtest.simulated_scheduler import (
+    HISTORY,
+    LatestDecisions,
+    SimulatedPolicy,
+    in_process_reprieve,
+    scheduler_options,
+)
 from fakeapi.backtest.statistics import RunStatistics
 from fakeapi.backtest.submission import Submission
 from fakeapi.backtest.trace_objects import node_document, priority_class_document
 from fakeapi.backtest.traces.trace import Trace, TraceJob
-from fakeapi.controlplane.components import read_scheduler_options
-from fakeapi.controlplane.scheduler.options import SchedulerOptions
 from fakeapi.simulation.world import ComponentOptions, Upkeep, create_world
-from fakeapi.testing.extenders import REPRIEVE_URL, InProcessReprieve
 from fakeapi.testing.virtual_cluster import SocketlessCluster
 from policies.kubernetes.releases import NEWEST
 
 COMPONENTS: Final = ("job", "kubelet", "scheduler")
-STOCK: Final = "stock"
-"""The policy's name for kube-scheduler without an extender."""
-
-HISTORY: Final = 2_000
-"""How many events of a resource are kept for watches, all of which are in this process."""
-
 JITTER_NS: Final = 60 * SECOND_NS
 DRAIN_NS: Final = 24 * 3600 * SECOND_NS
 
 _START_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedPolicy:
-    """A policy by the name that reports show; ``source`` is None for STOCK."""
-
-    name: str
-    source: PolicySource | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +73,10 @@ async def _simulate(plan: SimulationPlan) -> RunStatistics:
     history = LatestDecisions()
     class_names = {each.value: each.name for each in trace.priority_classes}
     observer = RunObserver(clock, work, use, class_names, history.explain)
-    reprieve = _reprieve(plan, history)
+    reprieve = in_process_reprieve(plan.policy, plan.upstream, history)
     options = ComponentOptions(
         WorkScript(work=work),
-        _scheduler_options(plan.upstream, reprieve),
+        scheduler_options(plan.upstream, reprieve),
         upkeep=Upkeep.NONE,
         on_event=observer.observe_event,
     )
@@ -112,55 +95,6 @@ async def _simulate(plan: SimulationPlan) -> RunStatistics:
         await submission.submit_all(_delayed(trace.jobs(), Random(plan.seed)))  # noqa: S311
         await submission.drain(plan.drain_ns)
         return observer.finish()
-
-
-class LatestDecisions(DecisionHistory):
-    """The latest preemption decision for each pod that waits, by its UID."""
-
-    def __init__(self) -> None:
-        super().__init__(size=1)
-        self._by_pod: dict[str, DecisionRecord] = {}
-
-    def add(self, record: DecisionRecord) -> None:
-        """Add a record in place of the older one of its pod."""
-        if record.victims:
-            self._by_pod[record.pod.uid] = record
-
-    def explain(self, uid: str) -> str:
-        """Return what decided the latest preemption for a pod; "" if nothing is known."""
-        record = self._by_pod.pop(uid, None)
-        return record.decided_by or "" if record else ""
-
-
-def _reprieve(plan: SimulationPlan, history: DecisionHistory) -> InProcessReprieve | None:
-    if plan.policy.source is None:
-        return None
-    source = RulesSource(plan.policy.source, plan.upstream, {}, (), (), (), DevicesConfig())
-    # Nobody hears from a watch without bookmarks while nothing happens.
-    never_stale = FallbackPolicy(stale_seconds=inf)
-    return InProcessReprieve(
-        Search.CLUSTER, build_rules(source), history=history, fallback_policy=never_stale
-    )
-
-
-def _scheduler_options(upstream: str, reprieve: InProcessReprieve | None) -> SchedulerOptions:
-    """Return the options of a scheduler that leaves preemption to an extender, if there is one.
-
-    A pod that fits nowhere is tried again after an event that may help it. Only a policy that reads
-    the time may answer otherwise without an event, so only then it is tried every five minutes.
-    """
-    extenders = {} if reprieve is None else {REPRIEVE_URL: reprieve}
-    extender = {"preemptVerb": "preempt", "nodeCacheCapable": True}
-    document = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "extenders": [{"urlPrefix": url, **extender} for url in extenders],
-    }
-    options = read_scheduler_options(document, "", extenders, upstream)
-    if options.configuration is None or (reprieve is not None and reprieve.rules.reads_time):
-        return options
-    configuration = replace(options.configuration, unschedulable_seconds=None)
-    return replace(options, configuration=configuration)
 
 
 def _delayed(jobs: Iterable[TraceJob], rng: Random) -> Iterator[TraceJob]:
