@@ -128,11 +128,11 @@ class RunObserver:
         """Observe a write to the store."""
         if event is None:
             return
-        if event.kind.resource == "nodes":
+        if event.kind.kind == "Node":
             self._observe_node(event)
-        elif event.kind.resource == "pods":
+        elif event.kind.kind == "Pod":
             self._observe_pod(event)
-        elif event.kind.resource == "poddisruptionbudgets":
+        elif event.kind.kind == "PodDisruptionBudget":
             self._budgets.pop(event.entry.key, None)
             if event.type != "DELETED":
                 self._budgets[event.entry.key] = decode_budget(msgspec.Raw(event.entry.raw))

@@ -15,7 +15,7 @@ A finished Job is deleted at once with its pods, as if it had ``ttlSecondsAfterF
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from random import Random
@@ -51,7 +51,8 @@ _START_SECONDS: Final = 5.0
 class SimulationPlan:
     """One simulation: a trace or a part of it, a policy, and a seed.
 
-    The seed decides what kube-scheduler leaves to chance, and delays each job by up to JITTER_NS.
+    The seed decides what kube-scheduler leaves to chance, and delays each job by up to
+    ``jitter_ns``, so that several seeds show how much of a result is chance.
     ``drain_ns`` after the last job was submitted, the simulation ends at the latest.
     """
 
@@ -59,6 +60,7 @@ class SimulationPlan:
     policy: SimulatedPolicy
     seed: int = 0
     upstream: str = NEWEST.name
+    jitter_ns: int = JITTER_NS
     drain_ns: int = DRAIN_NS
 
 
@@ -92,16 +94,16 @@ async def _simulate(plan: SimulationPlan) -> RunStatistics:
             await stack.enter_async_context(reprieve.following(cluster))
         submission = Submission(cluster, work, observer, class_names)
         await stack.enter_async_context(submission.deleting_finished_jobs())
-        await submission.submit_all(_delayed(trace.jobs(), Random(plan.seed)))  # noqa: S311
+        await submission.submit_all(_delayed(plan))
         await submission.drain(plan.drain_ns)
         return observer.finish()
 
 
-def _delayed(jobs: Iterable[TraceJob], rng: Random) -> Iterator[TraceJob]:
+def _delayed(plan: SimulationPlan) -> Iterator[TraceJob]:
     """Delay each job by a random time; keep the order."""
-    latest = 0
-    for job in jobs:
-        latest = max(latest, job.submitted_ns + rng.randrange(JITTER_NS))
+    rng, latest = Random(plan.seed), 0  # noqa: S311 - repeatable
+    for job in plan.trace.jobs():
+        latest = max(latest, job.submitted_ns + rng.randint(0, plan.jitter_ns))
         yield replace(job, submitted_ns=latest)
 
 

@@ -171,10 +171,11 @@ def conservation_error(statistics: RunStatistics) -> str:
     return ""
 
 
-def _cost(decision: SimulatedDecision) -> tuple[int, int, int, str]:
+def _cost(decision: SimulatedDecision) -> tuple[int, int, int, int, str]:
     extended = {r for v in decision.victims for r in v.lost if r not in ("cpu", "memory")}
     devices = sum(decision.lost(resource) for resource in sorted(extended))
-    return devices, decision.lost("cpu"), len(decision.victims), f"{decision.preemptor}"
+    preemptor = f"{decision.tenant}/{decision.preemptor}"
+    return devices, decision.lost("cpu"), len(decision.victims), decision.at_ns, preemptor
 
 
 def _sum(parts: Iterable[Mapping[str, int]]) -> Amounts:

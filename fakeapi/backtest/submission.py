@@ -73,11 +73,11 @@ class Submission:
     def _observe_write(self, event: StoreEvent | None) -> None:
         if event is None or event.type == "DELETED":
             return
-        if event.kind.resource == "pods" and event.type == "ADDED":
+        if event.kind.kind == "Pod" and event.type == "ADDED":
             namespace, _, name = event.entry.key.partition("/")
             job = event.entry.labels.get(JOB_NAME, "")
             self._pods.setdefault((namespace, job), {})[name] = None
-        elif event.kind.resource == "jobs":
+        elif event.kind.kind == "Job":
             decoded = JOBS.decode(Raw(event.entry.raw))
             if decoded.true_condition("Complete"):
                 self._finished.put_nowait((decoded.metadata.namespace, decoded.metadata.name))
