@@ -59,8 +59,8 @@ class PodWork:
     def is_finished_by(self, ran_ns: int, phase: str, *, is_disrupted: bool) -> bool:
         """Return whether a pod that has ended in a phase, after it ran for a time, did its work.
 
-        A pod that receives a signal to stop may end as if it had succeeded. Without a known amount of work,
-        a pod that is not disrupted has done it.
+        A pod that receives a signal to stop may end as if it had succeeded. Without a known amount
+        of work, a pod that is not disrupted has done it.
         """
         if self.run_ns is None:
             return not is_disrupted

@@ -15,13 +15,14 @@ A finished Job is deleted at once with its pods, as if it had ``ttlSecondsAfterF
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.backtest.checkpoints import CheckpointWriter, checkpoint_annotations
 from fakeapi.backtest.observation import RunObserver
 from fakeapi.backtest.pod_work import SECOND_NS, WorkByPod, WorkScript
 from fakeapi.backtest.resource_use import ResourceUse
@@ -92,11 +93,26 @@ async def _simulate(plan: SimulationPlan) -> RunStatistics:
         await clock.advance(_START_SECONDS)
         if reprieve is not None:
             await stack.enter_async_context(reprieve.following(cluster))
+        await stack.enter_async_context(_writing_checkpoints(plan, cluster, work))
         submission = Submission(cluster, work, observer, class_names)
         await stack.enter_async_context(submission.deleting_finished_jobs())
         await submission.submit_all(_delayed(plan))
         await submission.drain(plan.drain_ns)
         return observer.finish()
+
+
+@asynccontextmanager
+async def _writing_checkpoints(
+    plan: SimulationPlan, cluster: SocketlessCluster, work: WorkByPod
+) -> AsyncIterator[None]:
+    annotations = checkpoint_annotations(plan.policy.source)
+    writer = CheckpointWriter(cluster.client, cluster.clock, work, annotations)
+    stop = cluster.world.api.store.tap(writer.observe_write)
+    try:
+        async with writer.writing():
+            yield
+    finally:
+        stop()
 
 
 def _delayed(plan: SimulationPlan) -> Iterator[TraceJob]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from extender.config.preemption_policy import read_policy_source
+from extender.config.preemption_policy import PolicySource, read_policy_source
 from fakeapi.backtest.simulated_scheduler import STOCK, SimulatedPolicy
 from fakeapi.backtest.simulation import SimulationPlan, simulate
 from fakeapi.backtest.statistics import GroupStatistics, RunStatistics, conservation_error
@@ -73,6 +73,35 @@ def test_a_preempted_pod_loses_its_work_and_starts_again(
     assert lost_seconds - 2 <= lost <= lost_seconds
     assert batch.finished["cpu"] == 1000 * 8_000
     assert decision.lost("cpu") == batch.lost["cpu"]
+
+
+LEAST_LOST_WORK = """\
+apiVersion: reprieve.dev/v1alpha1
+kind: PreemptionPolicy
+metadata: {name: least-lost-work}
+rules:
+- name: all
+  lostWork: {weights: {cpu: 1}, checkpoint: example.com/saved}
+  candidates: [least lost work]
+"""
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "spared"),
+    [
+        pytest.param("", "early", id="the one that started last is stopped"),
+        pytest.param("590", "late", id="the one that has just saved its work is stopped"),
+    ],
+)
+def test_a_policy_reads_when_a_pod_has_saved_its_work(
+    tmp_path: Path, checkpoint: str, spared: str
+) -> None:
+    policy = SimulatedPolicy("least", PolicySource("least", LEAST_LOST_WORK))
+    early = BATCH | {"name": "early", "checkpoint": checkpoint}
+    late = BATCH | {"name": "late", "submit": "500"}
+    on = trace(tmp_path, early, late, URGENT | {"submit": "600"}, nodes=2)
+    (decision,) = run(on, policy).decisions
+    assert {victim.name for victim in decision.victims} == {"early", "late"} - {spared}
 
 
 def test_a_replacement_that_preempts_is_a_cascade(tmp_path: Path) -> None:
