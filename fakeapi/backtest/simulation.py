@@ -70,9 +70,16 @@ def simulate(plan: SimulationPlan) -> RunStatistics:
     return asyncio.run(_simulate(plan))
 
 
+def simulated_ns(trace: Trace) -> int:
+    """Return the time from the first to the last submission of a trace, in nanoseconds."""
+    whole = (trace.summary.last_ns - trace.summary.first_ns) // trace.rate
+    end = whole if trace.end_ns is None else min(whole, trace.end_ns)
+    return max(0, end - trace.start_ns)
+
+
 async def _simulate(plan: SimulationPlan) -> RunStatistics:
     clock, work, trace = VirtualClock(), WorkByPod(), plan.trace
-    use = ResourceUse(clock.now_ns(), _duration_ns(trace) + plan.drain_ns)
+    use = ResourceUse(clock.now_ns(), simulated_ns(trace) + plan.drain_ns)
     history = LatestDecisions()
     class_names = {each.value: each.name for each in trace.priority_classes}
     observer = RunObserver(clock, work, use, class_names, history.explain)
@@ -121,9 +128,3 @@ def _delayed(plan: SimulationPlan) -> Iterator[TraceJob]:
     for job in plan.trace.jobs():
         latest = max(latest, job.submitted_ns + rng.randint(0, plan.jitter_ns))
         yield replace(job, submitted_ns=latest)
-
-
-def _duration_ns(trace: Trace) -> int:
-    whole = trace.summary.last_ns - trace.summary.first_ns
-    end = whole if trace.end_ns is None else min(whole, trace.end_ns)
-    return max(0, end - trace.start_ns)

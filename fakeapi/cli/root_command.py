@@ -49,6 +49,11 @@ def all_commands() -> tuple[LazyCommand, ...]:
             "Play a recording into a new fakeapi, and report the differences at the end.",
             _replay,
         ),
+        LazyCommand(
+            "backtest",
+            "Simulate a workload under preemption policies, and report how they differ.",
+            _backtest,
+        ),
         LazyCommand("validate", "Validate objects as webhooks do; no server needed.", _validate),
         LazyCommand(
             "demo", "Show what Reprieve does; fails if a step of the loop does not complete.", _demo
@@ -93,6 +98,12 @@ def _replay() -> typer.Typer:
     from fakeapi.cli.replay_command import EXAMPLE, replay_events
 
     return single_command(replay_events, EXAMPLE)
+
+
+def _backtest() -> typer.Typer:
+    from fakeapi.backtest.command import EXAMPLE, run_backtest
+
+    return single_command(run_backtest, EXAMPLE)
 
 
 def _validate() -> typer.Typer:

@@ -1,0 +1,271 @@
+"""``reprieve backtest``: simulates a workload under policies, and compares them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import Console
+
+from extender.config.strict_decoding import ConfigError
+from extender.terminal.command_line import OutputOption, UpstreamOption
+from extender.terminal.output import Answer, OutputFormat, print_answer, show_progress
+from extender.terminal.program import log_line
+from policies.kubernetes.duration import parse_duration
+from policies.kubernetes.releases import NEWEST, release
+from policies.preemption.policy import KUBE_SCHEDULER
+
+if TYPE_CHECKING:
+    from fakeapi.backtest.executors import Workers
+    from fakeapi.backtest.result_file import ResultFile
+    from fakeapi.backtest.results import UnitResult
+    from fakeapi.backtest.units import Unit
+
+EXAMPLE: Final = "backtest synthetic --policy stock --policy policy.yaml"
+
+_SEEDS: Final = 5
+_MOST: Final = 1000
+_SIGNALED: Final = 128
+_STOP_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+def run_backtest(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="A trace: a file, a directory, or synthetic:nodes=N,pods=N,days=N,seed=N,load=X.",
+        ),
+    ],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME|F",
+            help="A policy to simulate, may be repeated; the others are compared with the first. "
+            "stock: kube-scheduler without extender. Default: stock and kube-scheduler.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=_MOST, help="How often each policy is simulated.")
+    ] = _SEEDS,
+    segments: Annotated[
+        int,
+        typer.Option(
+            "--segments", min=1, max=_MOST, help="Parts of the workload to simulate separately."
+        ),
+    ] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, max=_MOST, help="Processes on this machine; default: its cores."
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask", metavar="ADDRESS", help="Simulate on this Dask scheduler's workers."
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option("--ray", metavar="ADDRESS", help="Simulate on this Ray cluster: HOST:PORT."),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="FILE",
+            help="Keep results in a file, and simulate only what is not in it.",
+        ),
+    ] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option("--format", metavar="NAME", help="Format of the trace; default: by columns."),
+    ] = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option("--nodes", metavar="FILE", help="The nodes, if the trace has none."),
+    ] = None,
+    upstream: UpstreamOption = None,
+    drain: Annotated[
+        str,
+        typer.Option(
+            "--drain", metavar="DURATION", help="The longest time to simulate after the last job."
+        ),
+    ] = "24h",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Simulate a workload under policies, and report how they differ.
+
+    Exit code 1 means that some units have no result, because their workers ended again and again.
+    """
+    from fakeapi.backtest.report.comparison import compare
+    from fakeapi.backtest.report.page import render_html
+    from fakeapi.backtest.report.table import render_table
+    from fakeapi.backtest.results import BacktestResults
+    from fakeapi.backtest.simulated_scheduler import STOCK
+    from fakeapi.backtest.traces.formats import open_trace
+    from fakeapi.backtest.traces.trace import segments as cut_segments
+    from fakeapi.backtest.units import RunOptions, plan_units, read_policies, summarize_workload
+
+    if output in (OutputFormat.NAME, OutputFormat.CSV):
+        raise ConfigError(f"-o {output.value}: expected table, wide, json, yaml or html")
+    run_options = RunOptions(release(upstream or NEWEST.name).name, _read_drain(drain))
+    place = _choose_place(workers, dask, ray)
+    policies = read_policies(policy or (STOCK, KUBE_SCHEDULER.name))
+    with show_progress("reading the workload"):
+        trace = open_trace(workload, format_name, nodes)
+        parts = cut_segments(trace, segments)
+        units = plan_units(parts, policies, seeds, run_options)
+    found = _run_units(units, place, results)
+    missing = len(units) - len(found)
+    comparison = compare(
+        BacktestResults(
+            summarize_workload(trace),
+            tuple(each.name for each in policies),
+            seeds,
+            len(parts),
+            tuple(found),
+            missing,
+        )
+    )
+    print_answer(
+        output,
+        Answer(
+            lambda: comparison,
+            lambda rows: render_table(comparison, rows),
+            page=lambda: render_html(comparison),
+        ),
+    )
+    if missing:
+        raise typer.Exit(1)
+
+
+def _choose_place(
+    workers: int | None, dask: str | None, ray: str | None
+) -> AbstractContextManager[Workers]:
+    from fakeapi.backtest.executors import dask_cluster, local_processes, ray_cluster
+
+    options = {"--workers": workers, "--dask": dask, "--ray": ray}
+    chosen = [option for option, value in options.items() if value is not None]
+    if len(chosen) > 1:
+        raise ConfigError(f"{' and '.join(chosen)}: expected only one of them")
+    if dask is not None:
+        return dask_cluster(dask)
+    if ray is not None:
+        return ray_cluster(ray)
+    return local_processes(workers or os.cpu_count() or 1)
+
+
+def _read_drain(text: str) -> int:
+    try:
+        drain_ns = parse_duration(text)
+    except ValueError:
+        drain_ns = -1
+    if drain_ns < 0:
+        raise ConfigError(f"--drain: {text!r}; expected a duration such as 24h")
+    return drain_ns
+
+
+def _run_units(
+    units: Sequence[Unit], place: AbstractContextManager[Workers], path: Path | None
+) -> list[UnitResult]:
+    """Return the results of all units but those that are lost, in the order of the units.
+
+    Without ``path``, results are kept in a temporary file until all units have one.
+    """
+    from fakeapi.backtest.result_file import open_results
+
+    kept_in = path or _temporary_path()
+    with open_results(kept_in) as file:
+        found = {unit.key: file.results[unit.key] for unit in units if unit.key in file.results}
+        try:
+            if len(found) < len(units):
+                _run_missing(units, place, file, found)
+        except _StopError as stop:
+            log_line(f"stopped; {_how_to_continue(len(found), units, kept_in)}")
+            raise typer.Exit(_SIGNALED + stop.number) from None
+        finally:
+            if path is None and len(found) in (0, len(units)):
+                kept_in.unlink()
+    if len(found) < len(units):
+        log_line(
+            f"workers of the other units ended; {_how_to_continue(len(found), units, kept_in)}"
+        )
+    return [found[unit.key] for unit in units if unit.key in found]
+
+
+def _run_missing(
+    units: Sequence[Unit],
+    place: AbstractContextManager[Workers],
+    file: ResultFile,
+    found: dict[str, UnitResult],
+) -> None:
+    """Run the units that are not in ``found``, and add their results to it and to the file."""
+    from fakeapi.backtest.executors import run_units
+    from fakeapi.backtest.progress import unit_progress
+
+    missing = [unit for unit in units if unit.key not in found]
+    console = Console(stderr=True)
+    with (
+        _stopping_on_signals(),
+        place as workers,
+        unit_progress(len(units), len(found), console) as advance,
+    ):
+        for unit, result in run_units(workers, missing):
+            if result is not None:
+                file.append(unit.key, result)
+                found[unit.key] = result
+            advance()
+
+
+def _temporary_path() -> Path:
+    descriptor, name = tempfile.mkstemp(prefix="reprieve-backtest-", suffix=".jsonl")
+    os.close(descriptor)
+    return Path(name)
+
+
+def _how_to_continue(finished: int, units: Sequence[Unit], path: Path) -> str:
+    if not finished:
+        return "no unit has finished"
+    return (
+        f"{finished} of {len(units)} units have finished; to continue, run the command again with "
+        f"--results {path}"
+    )
+
+
+class _StopError(BaseException):
+    """A stop signal has arrived."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _stopping_on_signals() -> Iterator[None]:
+    """Raise _StopError in the block at the first stop signal; the second one ends the process."""
+    handlers = {number: signal.getsignal(number) for number in _STOP_SIGNALS}
+
+    def stop(number: int, _frame: object) -> None:
+        restore()
+        raise _StopError(number)
+
+    def restore() -> None:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    for number, handler in handlers.items():
+        if handler is not signal.SIG_IGN:  # nohup, or a job in the background
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()

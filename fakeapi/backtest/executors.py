@@ -1,0 +1,181 @@
+"""Executors that run units: processes of this machine, a Dask cluster, or a Ray cluster.
+
+A unit whose worker ends, for example because it was killed for its use of memory, runs again.
+After :data:`ATTEMPTS` it is lost: its future has one of the errors in ``lost``. Dask and Ray repeat
+units by themselves. Here each unit has a process of its own, because a ProcessPoolExecutor loses
+the units of all of its processes when one of them ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+)
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context, parent_process
+from threading import Thread
+from typing import Any, Final, ParamSpec, TypeVar
+
+from fakeapi.backtest.results import UnitResult
+from fakeapi.backtest.units import Unit, run_unit
+from policies.kubernetes.input_error import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ATTEMPTS: Final = 3
+CONNECT_SECONDS: Final = 5.0
+
+
+class ExecutorError(InputError):
+    """A cluster cannot be used; the text names the option, the address and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """An executor, and the errors of a future whose workers have ended too often."""
+
+    executor: Executor
+    lost: tuple[type[BaseException], ...]
+
+
+def run_units(workers: Workers, units: Iterable[Unit]) -> Iterator[tuple[Unit, UnitResult | None]]:
+    """Yield each unit with its result as soon as it has finished, with None if it is lost.
+
+    Raise UnitError, TraceError and ConfigError of any unit.
+    """
+    running = {workers.executor.submit(run_unit, unit): unit for unit in units}
+    for future in as_completed(running):
+        try:
+            result = future.result()
+        except workers.lost:
+            result = None
+        yield running[future], result
+
+
+@contextmanager
+def local_processes(number: int) -> Iterator[Workers]:
+    """Run up to ``number`` units at a time in processes, which end with this one."""
+    executor = _Processes(number, initializer=_block_interrupts)
+    try:
+        yield Workers(executor, (BrokenProcessPool,))
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+class _Processes(ThreadPoolExecutor):
+    """Threads that wait for one process each."""
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        return super().submit(_run_in_process, partial(fn, *args, **kwargs))
+
+
+def _run_in_process(call: Callable[[], R]) -> R:
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return _attempt(call)
+        except BrokenProcessPool:
+            continue
+    return _attempt(call)
+
+
+def _attempt(call: Callable[[], R]) -> R:
+    with ProcessPoolExecutor(1, get_context("spawn"), _end_with_parent) as process:
+        return process.submit(call).result()
+
+
+def _block_interrupts() -> None:
+    """Block SIGINT in this thread and in its processes: a terminal sends it to all of them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def _end_with_parent() -> None:
+    Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def dask_cluster(address: str) -> Iterator[Workers]:
+    """Run units on the workers of a Dask scheduler. Raise ExecutorError."""
+    try:
+        from distributed import Client, KilledWorker
+        from distributed.client import FutureCancelledError
+    except ImportError as error:
+        raise _missing_extra("dask", error) from None
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ExecutorError(f"--dask {address}: {error}") from None
+    with client, client.get_executor(pure=False) as executor:
+        yield Workers(executor, (KilledWorker, FutureCancelledError))
+
+
+@contextmanager
+def ray_cluster(address: str) -> Iterator[Workers]:
+    """Run units on the nodes of a Ray cluster, of which this machine is one. Raise ExecutorError.
+
+    ``address`` is HOST:PORT of its head.
+    """
+    try:
+        import ray
+        from ray.exceptions import NodeDiedError, OutOfMemoryError, WorkerCrashedError
+    except ImportError as error:
+        raise _missing_extra("ray", error) from None
+    _check_listening("--ray", address)
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ExecutorError(f"--ray {address}: {error}") from None
+    try:
+        yield Workers(_Ray(ray), (NodeDiedError, OutOfMemoryError, WorkerCrashedError))
+    finally:
+        ray.shutdown()
+
+
+class _Ray(Executor):
+    """Calls as tasks of Ray, which has no executor of its own."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        task = self._ray.remote(max_retries=ATTEMPTS - 1)(fn)
+        found: Future[R] = task.remote(*args, **kwargs).future()
+        return found
+
+
+def _check_listening(option: str, address: str) -> None:
+    """Raise ExecutorError if no server listens: Ray tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or len(port) > len("65535"):
+        raise ExecutorError(f"{option} {address}: expected HOST:PORT")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ExecutorError(f"{option} {address}: no connection: {reason}") from None
+
+
+def _missing_extra(extra: str, error: ImportError) -> ExecutorError:
+    return ExecutorError(
+        f"--{extra} needs the package {error.name}; install it with:"
+        f" pip install 'reprieve[{extra}]'"
+    )
