@@ -40,7 +40,8 @@ def run_backtest(
         str,
         typer.Argument(
             metavar="WORKLOAD",
-            help="A trace: a file, a directory, or synthetic:nodes=N,pods=N,days=N,seed=N,load=X.",
+            help="A recording (.jsonl or .jsonl.gz), or a trace: a file, a directory, or "
+            "synthetic:nodes=N,pods=N,days=N,seed=N,load=X.",
         ),
     ],
     policy: Annotated[
@@ -111,9 +112,8 @@ def run_backtest(
     from fakeapi.backtest.report.table import render_table
     from fakeapi.backtest.results import BacktestResults
     from fakeapi.backtest.simulated_scheduler import STOCK
-    from fakeapi.backtest.traces.formats import open_trace
-    from fakeapi.backtest.traces.trace import segments as cut_segments
-    from fakeapi.backtest.units import RunOptions, plan_units, read_policies, summarize_workload
+    from fakeapi.backtest.units import plan_units, read_policies
+    from fakeapi.backtest.workloads import RunOptions, open_workload
 
     if output in (OutputFormat.NAME, OutputFormat.CSV):
         raise ConfigError(f"-o {output.value}: expected table, wide, json, yaml or html")
@@ -121,17 +121,16 @@ def run_backtest(
     place = _choose_place(workers, dask, ray)
     policies = read_policies(policy or (STOCK, KUBE_SCHEDULER.name))
     with show_progress("reading the workload"):
-        trace = open_trace(workload, format_name, nodes)
-        parts = cut_segments(trace, segments)
-        units = plan_units(parts, policies, seeds, run_options)
+        opened = open_workload(workload, segments, format_name, nodes)
+        units = plan_units(opened.segments, policies, seeds, run_options)
     found = _run_units(units, place, results)
     missing = len(units) - len(found)
     comparison = compare(
         BacktestResults(
-            summarize_workload(trace),
+            opened.summary,
             tuple(each.name for each in policies),
             seeds,
-            len(parts),
+            len(opened.segments),
             tuple(found),
             missing,
         )

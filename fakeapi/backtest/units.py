@@ -1,17 +1,17 @@
 """The units of a backtest: each is simulated by itself, in any process, in any order.
 
 A unit is a segment of the workload, a policy and a seed. Its key is a hash of all that determines
-its result: the nodes and jobs of the segment, the text of the policy, the seed and the release. So
+its result: the content of the segment, the text of the policy, the seed and the release. So
 results that were kept under their keys are used again only for the same input.
 
-A unit names the file of its trace; jobs are read where the unit runs. A worker that finds other
-jobs there, or is of another version of this project, refuses the unit.
+A unit names the file of its workload, which is read where the unit runs. A worker that finds other
+content there, or is of another version of this project, refuses the unit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from socket import gethostname
@@ -22,13 +22,10 @@ from extender.config.preemption_policy import build_policy, read_policy_source
 from extender.config.strict_decoding import ConfigError
 from extender.terminal.log_output import LogFormat, LogLevel, log_to_stderr
 from extender.terminal.program import program_version
-from fakeapi.backtest.resource_use import PODS
-from fakeapi.backtest.results import LeftOut, UnitResult, WorkloadSummary
+from fakeapi.backtest.results import UnitResult
 from fakeapi.backtest.simulated_scheduler import STOCK, SimulatedPolicy
-from fakeapi.backtest.simulation import DRAIN_NS, SimulationPlan, simulate, simulated_ns
-from fakeapi.backtest.traces.trace import Trace
+from fakeapi.backtest.workloads import RunOptions, Workload
 from policies.kubernetes.input_error import InputError
-from policies.kubernetes.releases import NEWEST
 
 
 class UnitError(InputError):
@@ -36,18 +33,10 @@ class UnitError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What is equal in all units: the release of kube-scheduler, and ``drain_ns`` of the plan."""
-
-    upstream: str = NEWEST.name
-    drain_ns: int = DRAIN_NS
-
-
-@dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit, which can be pickled. ``digest`` is that of the trace, ``version`` the project's."""
+    """A unit, which can be pickled. ``digest`` is the workload's, ``version`` the project's."""
 
-    trace: Trace
+    workload: Workload
     segment: int
     policy: SimulatedPolicy
     seed: int
@@ -67,20 +56,20 @@ class Unit:
 
 
 def plan_units(
-    segments: Sequence[Trace],
+    segments: Sequence[Workload],
     policies: Sequence[SimulatedPolicy],
     seeds: int,
     options: RunOptions,
 ) -> tuple[Unit, ...]:
-    """Return the units of a backtest, all of the first seed first. Raise TraceError.
+    """Return the units of a backtest, all of the first seed first. Raise InputError.
 
     So if the backtest is interrupted, most seeds have results of either all policies or none.
     """
-    digests, version = [trace_digest(each) for each in segments], program_version()
+    digests, version = [each.digest() for each in segments], program_version()
     return tuple(
-        Unit(trace, segment, policy, seed, options, digests[segment], version)
+        Unit(workload, segment, policy, seed, options, digests[segment], version)
         for seed in range(seeds)
-        for segment, trace in enumerate(segments)
+        for segment, workload in enumerate(segments)
         for policy in policies
     )
 
@@ -88,7 +77,7 @@ def plan_units(
 def run_unit(unit: Unit) -> UnitResult:
     """Run a unit in this process, which then logs no more than warnings.
 
-    Raise UnitError, TraceError and ConfigError.
+    Raise UnitError, ConfigError, and InputError for the workload.
     """
     log_to_stderr(LogLevel.WARNING, LogFormat.TEXT)
     if program_version() != unit.version:
@@ -96,28 +85,13 @@ def run_unit(unit: Unit) -> UnitResult:
             f"worker {gethostname()}: expected version {unit.version} of reprieve, found "
             f"{program_version()}"
         )
-    if trace_digest(unit.trace) != unit.digest:
+    if unit.workload.digest() != unit.digest:
         raise UnitError(
-            f"{unit.trace.name}: expected the same content on all workers during the backtest; it "
-            f"differs on {gethostname()}"
+            f"{unit.workload.name}: expected the same content on all workers during the backtest; "
+            f"it differs on {gethostname()}"
         )
-    plan = SimulationPlan(
-        unit.trace,
-        unit.policy,
-        unit.seed,
-        unit.options.upstream,
-        drain_ns=unit.options.drain_ns,
-    )
-    return UnitResult(unit.policy.name, unit.seed, unit.segment, simulate(plan))
-
-
-def trace_digest(trace: Trace) -> str:
-    """Return a hash of the nodes, priority classes, jobs and times of a trace. Raise TraceError."""
-    head = (trace.nodes, trace.priority_classes, simulated_ns(trace))
-    digest = sha256(msgspec.json.encode(head))
-    for job in trace.jobs():
-        digest.update(msgspec.json.encode(job))
-    return digest.hexdigest()
+    statistics = unit.workload.simulate(unit.policy, unit.seed, unit.options)
+    return UnitResult(unit.policy.name, unit.seed, unit.segment, statistics)
 
 
 def read_policies(names: Sequence[str]) -> tuple[SimulatedPolicy, ...]:
@@ -134,24 +108,3 @@ def _read_policy(name: str) -> SimulatedPolicy:
         return SimulatedPolicy(STOCK, None)
     source = read_policy_source(name)
     return SimulatedPolicy(build_policy(source).name, source)
-
-
-def summarize_workload(trace: Trace) -> WorkloadSummary:
-    """Return what a report says about a whole trace."""
-    capacity: Counter[str] = Counter()
-    for node in trace.nodes:
-        capacity.update({name: n for name, n in node.allocatable.items() if name != PODS})
-    return WorkloadSummary(
-        trace.name,
-        len(trace.nodes),
-        trace.summary.job_count,
-        simulated_ns(trace),
-        dict(capacity),
-        trace.assumptions,
-        tuple(_left_out(trace)),
-    )
-
-
-def _left_out(trace: Trace) -> Iterator[LeftOut]:
-    for reason, found in trace.left_out.items():
-        yield LeftOut(reason, found.count, found.first)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from fakeapi.backtest.traces.formats import open_trace
 from fakeapi.backtest.traces.trace import JobSource, Trace, TraceRow, segments
-from fakeapi.backtest.units import RunOptions, Unit, plan_units, read_policies
+from fakeapi.backtest.units import Unit, plan_units, read_policies
+from fakeapi.backtest.workloads import RunOptions, TraceWorkload
 
 SMALL = "synthetic:nodes=3,pods=20,days=1,load=3"
 """A trace with two preemptions, which takes half a second."""
@@ -37,7 +38,8 @@ def planned(
     trace: Trace, policies: Sequence[str] = ("stock",), seeds: int = 1, parts: int = 1
 ) -> tuple[Unit, ...]:
     """Return the units of a trace that is simulated for an hour after its last job."""
-    return plan_units(segments(trace, parts), read_policies(policies), seeds, OPTIONS)
+    cut = [TraceWorkload(each) for each in segments(trace, parts)]
+    return plan_units(cut, read_policies(policies), seeds, OPTIONS)
 
 
 def ending_workers(times: int, log: Path) -> Trace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,8 @@ from fakeapi.backtest.units import (
     plan_units,
     read_policies,
     run_unit,
-    summarize_workload,
 )
+from fakeapi.backtest.workloads import TraceWorkload, open_workload
 from tests.builders.traces import JOBS, NODES, OPTIONS, POLICY, SMALL, planned
 
 
@@ -113,7 +114,7 @@ class TestRunUnit:
 
 
 def test_the_first_seed_is_planned_first() -> None:
-    trace = open_trace(SMALL)
+    trace = TraceWorkload(open_trace(SMALL))
     units = plan_units([trace, trace], read_policies(["stock", "kube-scheduler"]), 2, OPTIONS)
     assert [(unit.seed, unit.segment, unit.policy.name) for unit in units[:5]] == [
         (0, 0, "stock"),
@@ -150,7 +151,36 @@ def test_policies_that_cannot_be_compared_are_refused(
 
 def test_a_workload_is_summarized(jobs: Path) -> None:
     jobs.write_text(JOBS + "late,web,x,90,600,1,1Gi,0,1,0\n")
-    found = summarize_workload(open_trace(str(jobs)))
+    found = open_workload(str(jobs)).summary
     assert (found.nodes, found.jobs, found.capacity["cpu"]) == (2, 3, 16_000)
     assert "pods" not in found.capacity
     assert [(each.count, each.first) for each in found.left_out] == [(1, f"{jobs}:5")]
+
+
+RECORDED = str(Path(__file__).parents[2] / "recorded" / "preemption.jsonl.gz")
+
+
+def test_a_recording_is_one_unit_of_each_policy_and_seed() -> None:
+    opened = open_workload(RECORDED)
+    units = plan_units(opened.segments, read_policies(["kube-scheduler"]), 1, OPTIONS)
+    found = run_unit(only(pickle.loads(pickle.dumps(units))))  # noqa: S301
+    assert (opened.summary.nodes, found.statistics.preemptions) == (8, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"number": 2}, "--segments: a recording has its own nodes, and is one segment"),
+        ({"nodes": Path("nodes.csv")}, "--nodes: a recording has its own nodes"),
+    ],
+)
+def test_a_recording_is_not_cut(options: dict[str, Any], error: str) -> None:
+    with pytest.raises(TraceError, match=error):
+        open_workload(RECORDED, **options)
+
+
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("{}")
+    with pytest.raises(TraceError, match=r"events.jsonl"):
+        open_workload(str(path))
