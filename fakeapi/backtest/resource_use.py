@@ -103,15 +103,20 @@ class ResourceUse:
 
     def capacity(self) -> Amounts:
         """Return the resource-seconds of all nodes until the last change."""
-        return dict(self._capacity)
+        return self._requested(self._capacity)
 
     def allocated(self) -> Amounts:
         """Return the resource-seconds that pods had allocated."""
-        return dict(self._allocated)
+        return self._requested(self._allocated)
 
     def fragmented(self) -> Amounts:
         """Return the free resource-seconds on nodes that were too small."""
-        return dict(self._fragmented)
+        return self._requested(self._fragmented)
+
+    def _requested(self, amounts: Amounts) -> Amounts:
+        """Return the amounts of resources that any pod has requested."""
+        requested = {name for shape in self._shapes for name, amount in shape if amount}
+        return {name: amount for name, amount in amounts.items() if name in requested}
 
     def _change(self, node: str, requests: Mapping[str, int], now_ns: int, sign: int) -> None:
         self.advance(now_ns)

@@ -70,7 +70,8 @@ def test_work_is_whole_seconds() -> None:
 
 def test_use_is_counted_over_time_and_nodes_may_come_and_go() -> None:
     use = ResourceUse(0, 100 * HOUR)
-    use.set_node("a", {"cpu": 8_000, "memory": 2**30, "pods": 110}, 0)
+    use.set_node("a", {"cpu": 8_000, "memory": 2**30, "pods": 110, "hugepages-2Mi": 5}, 0)
+    use.add_shape({"cpu": 2_000, "memory": 2**29}, 1)
     use.allocate("a", {"cpu": 2_000, "memory": 2**29}, 10 * SECOND)
     use.set_node("b", {"cpu": 4_000}, 20 * SECOND)
     use.allocate("unknown", {"cpu": 4_000}, 20 * SECOND)
