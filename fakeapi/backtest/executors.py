@@ -24,7 +24,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -67,33 +68,47 @@ def run_units(workers: Workers, units: Iterable[Unit]) -> Iterator[tuple[Unit, U
 
 @contextmanager
 def local_processes(number: int) -> Iterator[Workers]:
-    """Run up to ``number`` units at a time in processes, which end with this one."""
-    executor = _Processes(number, initializer=_block_interrupts)
+    """Run up to ``number`` units at a time in processes, which end with the block."""
+    executor = _Processes(number)
     try:
         yield Workers(executor, (BrokenProcessPool,))
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+        executor.end()
 
 
 class _Processes(ThreadPoolExecutor):
-    """Threads that wait for one process each."""
+    """Threads that run each call in a process of its own.
+
+    Processes end when the other end of their pipe is closed: by :meth:`end`, or with this process.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number, initializer=_block_interrupts)
+        self._context = get_context("spawn")
+        self._reader, self._writer = self._context.Pipe(duplex=False)
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
-        return super().submit(_run_in_process, partial(fn, *args, **kwargs))
+        return super().submit(self._run, partial(fn, *args, **kwargs))
 
+    def end(self) -> None:
+        """End all processes and threads."""
+        self._writer.close()
+        self.shutdown(cancel_futures=True)
+        self._reader.close()
 
-def _run_in_process(call: Callable[[], R]) -> R:
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return _attempt(call)
-        except BrokenProcessPool:
-            continue
-    return _attempt(call)
+    def _run(self, call: Callable[[], R]) -> R:
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._attempt(call)
+            except BrokenProcessPool:
+                if self._writer.closed:
+                    raise
+        return self._attempt(call)
 
-
-def _attempt(call: Callable[[], R]) -> R:
-    with ProcessPoolExecutor(1, get_context("spawn"), _end_with_parent) as process:
-        return process.submit(call).result()
+    def _attempt(self, call: Callable[[], R]) -> R:
+        start = (_end_when_closed, (self._reader,))
+        with ProcessPoolExecutor(1, self._context, *start) as process:
+            return process.submit(call).result()
 
 
 def _block_interrupts() -> None:
@@ -101,14 +116,12 @@ def _block_interrupts() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
-def _end_with_parent() -> None:
-    Thread(target=_wait_for_parent, daemon=True).start()
+def _end_when_closed(pipe: Connection) -> None:
+    Thread(target=_wait_and_end, args=(pipe,), daemon=True).start()
 
 
-def _wait_for_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
+def _wait_and_end(pipe: Connection) -> None:
+    pipe.poll(None)
     os._exit(1)
 
 

@@ -66,6 +66,7 @@ def test_every_pinned_package_is_locked() -> None:
 def test_every_dependency_is_in_the_locks_of_its_extra() -> None:
     files: dict[str, tuple[str, ...]] = {"test": ("test",), "dev": ("test",)}
     files |= {extra: ("test", extra) for extra in ("e2e", "docs", "load")}
+    files |= dict.fromkeys(("dask", "ray"), ("test", "distributed"))
     for extra, names in files.items():
         paths = [ROOT / "requirements" / f"{name}.txt" for name in names]
         there = {canonicalize_name(each.name) for path in paths for each, _ in locked(path)}
