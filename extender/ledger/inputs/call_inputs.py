@@ -20,15 +20,9 @@ from typing import NamedTuple
 import msgspec
 
 from extender.config.rules_source import RulesSource
-from extender.ledger.inputs.snapshot_blobs import (
-    FORMAT,
-    Digest,
-    EncodedValue,
-    SnapshotEncoder,
-    load_snapshot,
-    verify_format,
-)
+from extender.ledger.inputs.snapshot_blobs import FORMAT, EncodedValue, SnapshotEncoder
 from extender.ledger.inputs.snapshot_codec import BlobError, GetBlob, decode_value, read_blob
+from extender.ledger.inputs.snapshot_reader import Digest, SnapshotReader, verify_format
 from extender.protocol.extender_v1 import CandidateVictims
 from extender.protocol.preempt_verb import PreemptArgs
 from extender.protocol.verb_context import CallContext, Search
@@ -102,13 +96,32 @@ def decode_inputs(digest: bytes, get: GetBlob) -> CallInputs:
 
     Raise BlobError if a blob is missing or invalid, or of a later format.
     """
-    stored = decode_value(digest, read_blob(digest, get), _StoredInputs)
-    verify_format(digest, stored.format)
-    snapshot = load_snapshot(stored.snapshot, get)
-    rules = decode_value(stored.rules, read_blob(stored.rules, get), RulesSource)
-    offers = {each.node: _loaded_offer(digest, each, snapshot) for each in stored.offers}
-    args = PreemptArgs(stored.preemptor, offers)
-    return CallInputs(args, snapshot, stored.search, stored.pending_pods, rules)
+    return InputsReader(get).read(digest)
+
+
+class InputsReader:
+    """Reads the inputs of one decision after the other; what they share is decoded once."""
+
+    def __init__(self, get: GetBlob) -> None:
+        self._get = get
+        self._snapshots = SnapshotReader(get)
+        self._rules: tuple[bytes, RulesSource] | None = None
+
+    def read(self, digest: bytes) -> CallInputs:
+        """Return inputs. Raise the errors of :func:`decode_inputs`."""
+        stored = decode_value(digest, read_blob(digest, self._get), _StoredInputs)
+        verify_format(digest, stored.format)
+        snapshot = self._snapshots.read(stored.snapshot)
+        offers = {each.node: _loaded_offer(digest, each, snapshot) for each in stored.offers}
+        args = PreemptArgs(stored.preemptor, offers)
+        rules = self._source(stored.rules)
+        return CallInputs(args, snapshot, stored.search, stored.pending_pods, rules)
+
+    def _source(self, digest: bytes) -> RulesSource:
+        if self._rules is None or self._rules[0] != digest:
+            source = decode_value(digest, read_blob(digest, self._get), RulesSource)
+            self._rules = digest, source
+        return self._rules[1]
 
 
 def _stored_offer(node: str, offer: CandidateVictims, snapshot: Snapshot) -> _Offer:

@@ -22,24 +22,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cache
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_origin, get_type_hints
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-import msgspec
-
-from extender.ledger.inputs.snapshot_codec import (
-    DIGEST_BYTES,
-    BlobError,
-    GetBlob,
-    compress,
-    convert_value,
-    decode_value,
-    digest_of,
-    encode_value,
-    read_blob,
-)
+from extender.ledger.inputs.snapshot_codec import compress, digest_of, encode_value
 from policies.kubernetes.snapshot import (
     DisruptionBudget,
     NodeState,
@@ -48,17 +35,13 @@ from policies.kubernetes.snapshot import (
     Snapshot,
 )
 
-T = TypeVar("T")
-
 FORMAT: Final = 1
 """The version of the format; it grows when a type of the snapshot gets or loses a field."""
-MAX_SNAPSHOT_BYTES: Final = 2**30
-"""The largest size of all blobs of a snapshot together, decompressed."""
 _CHUNK_ITEMS: Final = 64
 _MOST_DIGESTS: Final = 2**17
-_NODES: Final = "nodes"
+NODES: Final = "nodes"
+"""The field of a snapshot whose items are in blobs of their own."""
 
-Digest = Annotated[bytes, msgspec.Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]
 _Item = tuple[str, object]
 
 
@@ -145,7 +128,7 @@ class SnapshotEncoder:
             return value
         last = self._collections.get(name, _Collection())
         if last.value is not value:
-            items = self._node_items(value) if name == _NODES else _items(value)
+            items = self._node_items(value) if name == NODES else _items(value)
             last = self._collections[name] = self._indexed(value, items, last.chunks)
         return last.index
 
@@ -198,78 +181,3 @@ def _cut(items: Iterable[_Item]) -> Iterator[list[_Item]]:
             chunk = []
     if chunk:
         yield chunk
-
-
-class _Root(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    format: int
-    snapshot: dict[str, object]
-
-
-def load_snapshot(root: bytes, get: GetBlob, max_bytes: int = MAX_SNAPSHOT_BYTES) -> Snapshot:
-    """Return the snapshot with this root, whose nodes are in the order of their names.
-
-    Raise BlobError if a blob is missing or invalid, or of a later format, or if all together have
-    more than ``max_bytes`` decompressed.
-    """
-    reader = _Reader(get, max_bytes)
-    found = reader.read(root, _Root)
-    verify_format(root, found.format)
-    stored = dict(found.snapshot)
-    nodes = convert_value(root, stored.pop(_NODES, None), Digest)
-    states = {name: reader.read(digest, NodeState) for name, digest in reader.items(nodes, Digest)}
-    rest = reader.document(root, Snapshot, stored)
-    return replace(convert_value(root, rest, Snapshot), nodes=states)
-
-
-def verify_format(digest: bytes, version: int) -> None:
-    """Raise BlobError for a blob of a later format, which has fields that are not known."""
-    if not 1 <= version <= FORMAT:
-        place = f"blob {digest.hex()}: format"
-        raise BlobError(f"{place}: {version}; expected 1 to {FORMAT}, as this release writes")
-
-
-class _Reader:
-    """Reads the blobs of a snapshot, up to a total size."""
-
-    def __init__(self, get: GetBlob, max_bytes: int) -> None:
-        self._get = get
-        self._max_bytes = self._left = max_bytes
-
-    def read(self, digest: bytes, kind: type[T]) -> T:
-        data = read_blob(digest, self._get)
-        self._left -= len(data)
-        if self._left < 0:
-            place = f"blob {digest.hex()}"
-            raise BlobError(f"{place}: the snapshot has more than {self._max_bytes} bytes with it")
-        return decode_value(digest, data, kind)
-
-    def items(self, index: bytes, kind: type[T]) -> Iterator[tuple[str, T]]:
-        """Yield the items of a collection with their keys."""
-        for digest in self.read(index, list[Digest]):
-            yield from self.read(digest, list[tuple[str, kind]])  # type: ignore[valid-type]
-
-    def document(self, root: bytes, kind: type, stored: dict[str, object]) -> dict[str, object]:
-        """Return the fields of a dataclass as JSON, with the items of its collections."""
-        types = _field_types(kind)
-        found: dict[str, object] = {}
-        for name, value in stored.items():
-            if name not in types:
-                place = f"blob {root.hex()}: {kind.__name__}"
-                raise BlobError(f"{place}: unknown field {name!r}; expected {', '.join(types)}")
-            found[name] = self._field(root, types[name], value)
-        return found
-
-    def _field(self, root: bytes, kind: Any, value: object) -> object:
-        if is_dataclass(kind):
-            fields_of = convert_value(root, value, dict[str, object])
-            return self.document(root, kind, fields_of)  # type: ignore[arg-type]
-        origin = get_origin(kind)
-        if origin not in (Mapping, tuple):
-            return value
-        items = self.items(convert_value(root, value, Digest), object)
-        return dict(items) if origin is Mapping else [each for _, each in items]
-
-
-@cache
-def _field_types(kind: type) -> Mapping[str, Any]:
-    return get_type_hints(kind)

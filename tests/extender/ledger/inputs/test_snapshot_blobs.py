@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.ledger.inputs.snapshot_blobs import FORMAT, SnapshotEncoder, load_snapshot
+from extender.ledger.inputs.snapshot_blobs import FORMAT, SnapshotEncoder
 from extender.ledger.inputs.snapshot_codec import BlobError, compress, digest_of, encode_value
+from extender.ledger.inputs.snapshot_reader import SnapshotReader, load_snapshot
 from policies.kubernetes.snapshot import PastPreemption, Snapshot
 from policies.kubernetes.storage import Storage, StorageKind, UnreadableObject
 from policies.testing.strategies import grouped_clusters, rich_clusters
@@ -255,3 +256,41 @@ def test_a_field_that_is_missing_has_its_default() -> None:
     blobs: dict[bytes, bytes] = {}
     root = root_with(blobs, put(blobs, []), storage={})
     assert load_snapshot(root, blobs.__getitem__) == Snapshot(storage=Storage())
+
+
+@given(st.lists(st.one_of(values_of(Snapshot), st.just(cluster(9))), min_size=2, max_size=5))
+def test_consecutive_snapshots_are_read_as_each_alone(drawn: list[Snapshot]) -> None:
+    ledger = Ledger()
+    roots = [ledger.store(each)[0] for each in drawn]
+    reader = SnapshotReader(ledger.blobs.__getitem__)
+    assert [reader.read(each) for each in roots] == [ledger.load(each) for each in roots] == drawn
+
+
+@given(st.lists(st.integers(0, 8), max_size=3), st.booleans())
+def test_a_reader_shares_what_is_equal(changed: list[int], moved: bool) -> None:
+    ledger, first = Ledger(), cluster(9)
+    states = dict(first.nodes)
+    for number in changed:
+        name = f"node-{number}"
+        states[name] = states[name].with_pod(pod(f"new-{number}", on=name))
+    second = replace(first, nodes=states, now_ns=1 if moved else 0)
+    reader = SnapshotReader(ledger.blobs.__getitem__)
+    before, after = (reader.read(ledger.store(each)[0]) for each in (first, second))
+    assert after == second
+    assert {name for name in states if after.nodes[name] is not before.nodes[name]} == {
+        f"node-{number}" for number in changed
+    }
+    kept = {each.uid: each for state in before.nodes.values() for each in state.pods}
+    for state in after.nodes.values():
+        assert all(each is kept.get(each.uid, each) for each in state.pods)
+    assert after.budgets is before.budgets
+    assert after.storage is before.storage
+
+
+def test_a_reader_forgets_nodes_that_are_gone() -> None:
+    """A node that comes back is read again, as it is then."""
+    ledger, first = Ledger(), cluster(9)
+    last = replace(first, nodes={"node-0": first.nodes["node-0"]})
+    reader = SnapshotReader(ledger.blobs.__getitem__)
+    for each in (first, last, first):
+        assert reader.read(ledger.store(each)[0]) == each
