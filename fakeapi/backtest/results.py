@@ -20,7 +20,11 @@ class LeftOut(Struct, frozen=True, rename="camel"):
 
 
 class WorkloadSummary(Struct, frozen=True, rename="camel"):
-    """What a report says about a workload. ``capacity`` is that of all nodes, by resource."""
+    """What a report says about a workload. ``capacity`` is that of all nodes, by resource.
+
+    ``jobs`` are simulated; of a ledger, ``decisions`` are made again instead. ``measures`` are the
+    names of those that the workload has, None for all.
+    """
 
     name: str
     nodes: int
@@ -29,6 +33,8 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     capacity: dict[str, int]
     assumptions: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    decisions: int = 0
+    measures: tuple[str, ...] | None = None
 
 
 class UnitResult(Struct, frozen=True, rename="camel"):

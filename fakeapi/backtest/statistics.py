@@ -65,7 +65,8 @@ class SimulatedDecision(Struct, frozen=True, rename="camel"):
     """A preemption: when, in nanoseconds since the start, for which pod of a job, and its victims.
 
     ``violations`` are the PodDisruptionBudget violations. ``reason`` is what decided between the
-    chosen candidate and the next best, in words; "" if nothing is known.
+    chosen candidate and the next best, in words; "" if nothing is known. ``attempt`` is which of
+    the attempts of the preemptor it was, from 0, if all policies decide about the same attempts.
     """
 
     at_ns: int
@@ -76,6 +77,7 @@ class SimulatedDecision(Struct, frozen=True, rename="camel"):
     victims: tuple[SimulatedVictim, ...] = ()
     violations: int = 0
     reason: str = ""
+    attempt: int | None = None
 
     def lost(self, resource: str) -> int:
         """Return the work of a resource that all victims lost, in resource-seconds."""

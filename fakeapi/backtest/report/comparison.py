@@ -81,12 +81,17 @@ def compare(results: BacktestResults) -> Comparison:
     """Return the comparison of the policies of a backtest."""
     runs = {policy: statistics_by_seed(results, policy) for policy in results.policies}
     resources = _resources(results.workload, runs)
+    known = results.workload.measures
+
+    def measured(values: Values) -> Values:
+        return {m: value for m, value in values.items() if known is None or m.name in known}
 
     def values_of_group(group: GroupStatistics) -> Values:
-        return group_values(group, resources)
+        return measured(group_values(group, resources))
 
     def values_of_run(run: RunStatistics) -> Values:
-        return values_of_group(merge_groups(run.groups.values())) | run_values(run, resources)
+        all_groups = merge_groups(run.groups.values())
+        return values_of_group(all_groups) | measured(run_values(run, resources))
 
     return Comparison(
         workload=results.workload,
@@ -104,7 +109,7 @@ def compare(results: BacktestResults) -> Comparison:
         classes=_compare_groups(runs, _class_name, values_of_group),
         tenants=_compare_groups(runs, _tenant_name, values_of_group),
         groups=_compare_groups(
-            runs, lambda name: name, lambda group: disruption_values(group, resources)
+            runs, lambda name: name, lambda group: measured(disruption_values(group, resources))
         ),
         decisions=differing_decisions(results),
     )

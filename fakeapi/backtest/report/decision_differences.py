@@ -1,9 +1,10 @@
 """The decisions in which two policies differ most, each explained by its data.
 
 Decisions of two simulations of one segment and seed are about the same if they are for the same
-pod of a job, and as many were made for it before. They differ by the work that their victims lost:
-that of devices counts first, then that of cpu, then how many victims only one of them has. Of a
-pod, only the seed and occurrence in which the policies differ most are kept.
+pod of a job, and as many were made for it before; those of a ledger if they are of the same
+attempt. They differ by the work that their victims lost: that of devices counts first, then that of
+cpu, then how many victims only one of them has. Of a pod, only the seed and occurrence in which the
+policies differ most are kept.
 
 Results have only the costliest decisions of each simulation. So a decision that the other policy
 does not have may be one that cost it less: the explanation then states this limit.
@@ -101,7 +102,7 @@ def _by_occurrence(statistics: RunStatistics) -> Mapping[tuple[str, int], Simula
     for each in sorted(statistics.decisions, key=lambda decision: decision.at_ns):
         occurrence = occurrences.get(each.preemptor, 0)
         occurrences[each.preemptor] = occurrence + 1
-        found[each.preemptor, occurrence] = each
+        found[each.preemptor, occurrence if each.attempt is None else each.attempt] = each
     return found
 
 

@@ -28,6 +28,7 @@ _COLORS: Final = 6
 _LONGEST_LABEL: Final = 18
 _MOST_TENANTS: Final = 12
 _TICK_DISTANCE: Final = 38
+_QUEUEING: Final = ("queueingP50", "queueingP95")
 _LEAST_SECONDS: Final = 0.1
 _TICKS: Final = {
     0.1: "0.1 s",
@@ -127,10 +128,10 @@ def queueing_plot(comparison: Comparison) -> Plot | None:
 
 def _queueing(group: GroupComparison) -> list[tuple[str, Estimate, Estimate]]:
     """Return the policies that have queueing delays of a class, with p50 and p95."""
-    p50, p95 = select_measures(group.measures, ("queueingP50", "queueingP95"))
+    delays = [each.policies for each in select_measures(group.measures, _QUEUEING)]
     return [
         (low.policy, low.value, high.value)
-        for low, high in zip(p50.policies, p95.policies, strict=True)
+        for low, high in zip(*delays, strict=True)
         if low.value is not None and high.value is not None
     ]
 

@@ -37,7 +37,10 @@ def missing_sentences(comparison: Comparison) -> Iterator[str]:
 def workload_facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the size of the workload and of the cluster, by name."""
     of = comparison.workload
-    yield "jobs", f"{of.jobs:,}"
+    if of.decisions:
+        yield "decisions", f"{of.decisions:,}"
+    else:
+        yield "jobs", f"{of.jobs:,}"
     yield "duration", format_interval(of.duration_ns)
     yield "nodes", f"{of.nodes:,}"
     for name, amount in of.capacity.items():
@@ -53,7 +56,8 @@ def workload_sentences(comparison: Comparison) -> Iterator[str]:
     yield f"backtest of {of.name}: {facts}"
     for each in of.left_out:
         first = f"; the first is {each.first}" if each.first else ""
-        yield f"left out: {count_of(each.count, 'row')}, {each.reason}{first}"
+        left_out = count_of(each.count, "decision" if of.decisions else "row")
+        yield f"left out: {left_out}, {each.reason}{first}"
     for assumption in of.assumptions:
         yield f"assumed: {assumption}"
 
@@ -72,6 +76,8 @@ def _conclusion(comparison: Comparison, policy: str, place: int) -> str:
         return f"{policy} and {first} have no complete seed in common."
     if not any(each.mean or each.margin for each in differences):
         return f"There is no difference between {policy} and {first} in any measure."
+    if comparison.workload.decisions:
+        return f"{policy} and {first} decide about the same states: no difference is by chance."
     if all(each.margin is None for each in differences):
         return (
             f"{policy} and {first} have one complete seed in common. One seed has no intervals, so "

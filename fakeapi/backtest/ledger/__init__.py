@@ -1,0 +1,1 @@
+"""Ledgers as workloads: their decisions, made again under policies."""
