@@ -100,3 +100,10 @@ def test_each_further_policy_has_at_most_ten(policies: int) -> None:
 
 def test_units_of_only_one_policy_are_not_compared() -> None:
     assert differing_decisions(results({"a": [decided(CHEAP)], "b": []})) == ()
+
+
+def test_decisions_of_a_ledger_are_compared_by_attempt() -> None:
+    """The second policy named no victims in the first attempt, and the same ones in the second."""
+    first, second = replace(DEAR, attempt=0), replace(CHEAP, at_ns=5 * 3600 * 10**9, attempt=1)
+    (found,) = differences((decided(first, second), decided(second)))
+    assert (found.occurrence, found.first, found.other) == (0, first, None)
