@@ -40,7 +40,8 @@ def run_backtest(
         str,
         typer.Argument(
             metavar="WORKLOAD",
-            help="A recording (.jsonl or .jsonl.gz), or a trace: a file, a directory, or "
+            help="A recording (.jsonl or .jsonl.gz), a ledger with snapshots (.db, or "
+            "postgresql://…), or a trace: a file, a directory, or "
             "synthetic:nodes=N,pods=N,days=N,seed=N,load=X.",
         ),
     ],
@@ -122,6 +123,7 @@ def run_backtest(
     policies = read_policies(policy or (STOCK, KUBE_SCHEDULER.name))
     with show_progress("reading the workload"):
         opened = open_workload(workload, segments, format_name, nodes)
+        seeds = min(seeds, opened.seeds or seeds)
         units = plan_units(opened.segments, policies, seeds, run_options)
     found = _run_units(units, place, results)
     missing = len(units) - len(found)

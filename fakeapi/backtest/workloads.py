@@ -1,4 +1,4 @@
-"""Workloads of backtests: traces and recordings, cut into segments that are simulated alone."""
+"""Workloads of backtests: traces, recordings and ledgers, cut into segments that run alone."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ import msgspec
 
 from extender.kube.decoders.cluster_objects import decode_node
 from extender.recording.files import Recording, RecordingError, read_recording
+from fakeapi.backtest.ledger.decisions import decide_again
+from fakeapi.backtest.ledger.workload import (
+    LedgerWorkload,
+    is_ledger,
+    ledger_segments,
+    open_ledger_workload,
+)
 from fakeapi.backtest.recorded_workload import RecordedPlan, simulate_recording
 from fakeapi.backtest.resource_use import PODS, amounts_of
 from fakeapi.backtest.results import LeftOut, WorkloadSummary
@@ -60,10 +67,14 @@ class Workload(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenedWorkload:
-    """A workload: its segments, and what a report says about it."""
+    """A workload: its segments, and what a report says about it.
+
+    ``seeds`` is how many seeds can lead to different results; None: any number.
+    """
 
     summary: WorkloadSummary
     segments: tuple[Workload, ...]
+    seeds: int | None = None
 
 
 def open_workload(
@@ -71,10 +82,12 @@ def open_workload(
 ) -> OpenedWorkload:
     """Open a workload, and cut it into at most ``number`` segments.
 
-    ``address`` is the file of a recording, or a trace, see
+    ``address`` is the file of a recording, a ledger, or a trace, see
     :func:`fakeapi.backtest.traces.formats.open_trace`. A recording is one segment, since its later
-    events need the earlier ones. Raise TraceError.
+    events need the earlier ones. Raise TraceError and LedgerError.
     """
+    if format_name is None and is_ledger(address):
+        return _open_ledger(address, number, nodes)
     if format_name is None and address.endswith(_RECORDING_SUFFIXES):
         return _open_recording(address, number, nodes)
     trace = open_trace(address, format_name, nodes)
@@ -134,6 +147,26 @@ class RecordedWorkload:
         return simulate_recording(plan)
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerSegment:
+    """A ledger, or a part of it. Its decisions are made by the release that made them."""
+
+    part: LedgerWorkload
+
+    @property
+    def name(self) -> str:
+        """The location of the ledger."""
+        return self.part.summary.name
+
+    def digest(self) -> str:
+        """Return a hash of the decisions, which name their inputs by digests."""
+        return sha256(msgspec.json.encode((self.part.decisions, self.part.start_ns))).hexdigest()
+
+    def simulate(self, policy: SimulatedPolicy, seed: int, options: RunOptions) -> RunStatistics:  # noqa: ARG002
+        """Make the decisions again under a policy. Raise LedgerError and ConfigError."""
+        return decide_again(self.part, policy)
+
+
 def summarize_trace(trace: Trace) -> WorkloadSummary:
     """Return what a report says about a whole trace."""
     capacity: Counter[str] = Counter()
@@ -179,6 +212,14 @@ def _open_recording(path: str, number: int, nodes: Path | None) -> OpenedWorkloa
         (LeftOut("truncated", 1, recording.truncated_at),) if recording.truncated_at else (),
     )
     return OpenedWorkload(summary, (RecordedWorkload(path),))
+
+
+def _open_ledger(location: str, number: int, nodes: Path | None) -> OpenedWorkload:
+    if nodes is not None:
+        raise TraceError("--nodes: a ledger has its own nodes")
+    ledger = open_ledger_workload(location)
+    parts = tuple(LedgerSegment(each) for each in ledger_segments(ledger, number))
+    return OpenedWorkload(ledger.summary, parts, seeds=1)
 
 
 @lru_cache(maxsize=1)

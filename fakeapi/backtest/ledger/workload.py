@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
+from extender.config.ledger_location import is_postgresql
 from extender.ledger.entry import LedgerEntry, format_id, time_of_id
 from extender.ledger.inputs.call_inputs import CallInputs, InputsReader
 from extender.ledger.inputs.snapshot_codec import BlobError
@@ -48,6 +50,9 @@ _REFUSED: Final = (
 _NODES: Final = "nodes and capacity are those of the first decision"
 ASSUMPTIONS: Final = (_STATES, _LOST_WORK, _REFUSED, _NODES)
 _ROWS: Final = 1000
+_SUFFIX: Final = ".db"
+_SQLITE: Final = b"SQLite format 3\0"
+"""The first bytes of a SQLite file."""
 
 
 class StoredDecision(NamedTuple):
@@ -71,6 +76,17 @@ class LedgerWorkload:
     decisions: tuple[StoredDecision, ...]
     start_ns: int
     duration_ns: int
+
+
+def is_ledger(address: str) -> bool:
+    """Return whether an address is of a database: a URL of PostgreSQL, or a SQLite file."""
+    if is_postgresql(address) or address.endswith(_SUFFIX):
+        return True
+    try:
+        with Path(address).open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
 
 
 def open_ledger_workload(location: str) -> LedgerWorkload:

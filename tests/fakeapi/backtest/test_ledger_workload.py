@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -36,6 +37,7 @@ from fakeapi.backtest.simulated_scheduler import STOCK, SimulatedPolicy
 from fakeapi.backtest.statistics import RunStatistics, conservation_error, merge_statistics
 from policies.engine_selection import build_engine
 from tests.builders import budget, node, pod, pod_json
+from tests.commands import reprieve
 from tests.extender.conftest import HandClock, live_cluster, preempt_body
 
 HOUR: Final = 3600
@@ -278,6 +280,38 @@ def test_the_report_has_no_measures_of_simulations(location: str) -> None:
     assert "finished" not in page
     assert "utilization" not in page
     assert "jobs" not in page
+
+
+async def test_the_command_compares_policies_on_a_ledger(tmp_path: Path) -> None:
+    location = await record(tmp_path / "ledger.db")
+    rules = policy(guards={"protect": [{"name": "red", "namespaces": ["red"]}]}).source
+    assert rules is not None
+    (tmp_path / "other.yaml").write_text(rules.text or "")
+    policies = ("--policy", "stock", "--policy", str(tmp_path / "other.yaml"))
+    done = await reprieve("backtest", location, *policies, "--segments", "3", "-o", "json")
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    assert (report["seeds"], report["segments"], report["missing"]) == (1, 3, 0)
+    preemptions = {m["measure"]["name"]: m["policies"] for m in report["measures"]}["preemptions"]
+    assert [each["value"]["mean"] for each in preemptions] == [0, 4]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ((), "ledger.db: file is not a database"),
+        (("--nodes", "nodes.csv"), "--nodes: a ledger has its own nodes"),
+    ],
+)
+async def test_the_command_has_one_line_for_a_file_that_it_cannot_use(
+    options: tuple[str, ...], error: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_text("no ledger")
+    done = await reprieve("backtest", str(path), *options)
+    assert (done.code, done.out) == (2, "")
+    [line] = done.err.splitlines()
+    assert line.endswith(error)
 
 
 def lines(error: pytest.ExceptionInfo[LedgerError]) -> Iterator[str]:
