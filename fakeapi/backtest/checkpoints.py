@@ -1,6 +1,6 @@
 """Writes the time of each checkpoint into an annotation of the pod, for policies that read it.
 
-A job that keeps its work at each multiple of some time says so in the annotation that the policy
+A job that keeps its work at each multiple of some time records it in the annotation that the policy
 names (``lostWork.checkpoint``). The first checkpoint of a replacement is one such time after its
 start, since it goes on from a checkpoint.
 """
