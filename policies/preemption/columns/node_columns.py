@@ -21,7 +21,10 @@ from policies.preemption.columns.encoded_column import Bools, DictionaryColumn, 
 from policies.preemption.columns.pod_block import Block
 
 MAX_AMOUNT = 2**52
-"""Amounts up to here can be summed in 64 bits; nodes with larger ones use plain Python."""
+"""Requests up to here can be summed in 64 bits; nodes with larger ones use plain Python."""
+
+MAX_ALLOCATABLE = 2**63 - 1
+"""What a node has is never summed: requests, which are positive, are subtracted from it."""
 
 STANDARD = ("cpu", "memory", "ephemeral-storage")
 _MOST_KEYS = 256
@@ -66,7 +69,8 @@ class NodeColumns:
         self.allocatable = np.concatenate([self.allocatable, nothing])
         self.requested = np.concatenate([self.requested, nothing])
         for row, node in enumerate(self._nodes):
-            self.allocatable[-1, row] = clamp_amount(node.allocatable.scalars.get(name, 0))
+            amount = node.allocatable.scalars.get(name, 0)
+            self.allocatable[-1, row] = clamp_amount(amount, MAX_ALLOCATABLE)
 
     def keep_resources(self, places: Sequence[int]) -> None:
         """Drop all resources but those at ``places``, which include the standard ones."""
@@ -119,18 +123,22 @@ class NodeColumns:
         self.requested[:, row] = self.amounts(requested)
 
     def amounts(self, resources: Resources) -> list[int]:
-        """Return amounts in the order of ``resources``; other names are left out."""
-        scalars = resources.scalars
-        listed = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
-        if self._scalars:
-            listed += [scalars.get(name, 0) for name in self._scalars]
+        """Return requests in the order of ``resources``; other names are left out."""
+        listed = self._listed(resources)
         return listed if is_regular(resources) else [clamp_amount(amount) for amount in listed]
 
+    def _listed(self, resources: Resources) -> list[int]:
+        listed = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
+        if self._scalars:
+            listed += [resources.scalars.get(name, 0) for name in self._scalars]
+        return listed
+
     def _write(self, row: int, node: Node) -> None:
-        self.regular[row] = is_regular(node.allocatable)
+        listed = self._listed(node.allocatable)
+        self.regular[row] = is_regular(node.allocatable, -MAX_AMOUNT, MAX_ALLOCATABLE)
         self.unschedulable[row] = node.unschedulable
         self.allowed_pods[row] = clamp_amount(node.allowed_pods)
-        self.allocatable[:, row] = self.amounts(node.allocatable)
+        self.allocatable[:, row] = [clamp_amount(amount, MAX_ALLOCATABLE) for amount in listed]
 
     def _widen(self) -> None:
         self.unschedulable = np.concatenate([self.unschedulable, self.unschedulable])
@@ -140,20 +148,20 @@ class NodeColumns:
         self.requested = np.concatenate([self.requested, self.requested], axis=1)
 
 
-def clamp_amount(amount: int) -> int:
-    """Clamp an amount to the range that can be summed in 64 bits."""
-    return max(-MAX_AMOUNT, min(amount, MAX_AMOUNT))
+def clamp_amount(amount: int, most: int = MAX_AMOUNT) -> int:
+    """Clamp an amount to the range that can be summed in 64 bits, or to ``most``."""
+    return max(-MAX_AMOUNT, min(amount, most))
 
 
-def is_regular(resources: Resources) -> bool:
-    """Return whether no amount has to be clamped."""
+def is_regular(resources: Resources, least: int = 0, most: int = MAX_AMOUNT) -> bool:
+    """Return whether no amount has to be clamped: requests by default."""
     return (
-        0 <= resources.milli_cpu <= MAX_AMOUNT
-        and 0 <= resources.memory <= MAX_AMOUNT
-        and 0 <= resources.ephemeral_storage <= MAX_AMOUNT
+        least <= resources.milli_cpu <= most
+        and least <= resources.memory <= most
+        and least <= resources.ephemeral_storage <= most
         and (
             not resources.scalars
-            or all(0 <= amount <= MAX_AMOUNT for amount in resources.scalars.values())
+            or all(least <= amount <= most for amount in resources.scalars.values())
         )
     )
 

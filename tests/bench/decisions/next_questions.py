@@ -1,8 +1,8 @@
 """Questions after others: of a kind that is known, and with many pods nominated.
 
 Between two questions of a kind one pod, or one budget, changes. In a cluster with nominated pods,
-and about pods with host ports or on irregular rows, a question of a new kind is compared with one
-of the same pod without these, in turns.
+and about pods with host ports, on huge nodes or on irregular rows, a question of a new kind is
+compared with one of the same pod without these, in turns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from typing import Final
 
 from msgspec import structs
 
-from policies.kubernetes.snapshot import ANY_ADDRESS, HostPort, NodeState, Pod, Snapshot
+from policies.kubernetes.snapshot import (
+    ANY_ADDRESS,
+    HostPort,
+    NodeState,
+    Pod,
+    Snapshot,
+    build_node_state,
+)
 from policies.preemption.policy import DEFAULT_RULES
 from policies.preemption.vectorized import VectorizedEngine
 from tests.bench.budgets import Figure, NamedFigures, untimed
@@ -30,7 +37,7 @@ PREEMPTORS: Final = ("plain", "constrained", "large")
 NOMINATED: Final = 500
 KINDS: Final = 32
 _PORT: Final = HostPort(ANY_ADDRESS, "TCP", 8080)
-_HUGE: Final = 2**60
+_ODD: Final = 50
 _MIB: Final = 2**20
 
 
@@ -40,7 +47,7 @@ def of_known_kinds(snapshot: Snapshot, effort: Effort) -> dict[str, Figure]:
 
 
 def beside_others(snapshot: Snapshot, effort: Effort) -> dict[str, Figure]:
-    """Measure questions with nominated pods, host ports and irregular rows."""
+    """Measure questions with nominated pods, host ports, huge nodes and irregular rows."""
     figures: dict[str, Figure] = {}
     for preemptor in PREEMPTORS:
         pod = pending(preemptor, len(snapshot.nodes))
@@ -53,7 +60,9 @@ def beside_others(snapshot: Snapshot, effort: Effort) -> dict[str, Figure]:
     ported = structs.replace(plain, host_ports=frozenset([_PORT]))
     others = {
         "host-ports": ("with a host port", (ported, _with_ports(snapshot))),
-        "irregular": ("50 irregular rows", (plain, _with_huge_nodes(snapshot))),
+        "huge-nodes": (f"{_ODD} huge nodes", (plain, _with_changed(snapshot, _ODD, _huge_node))),
+        "unreadable": (f"{_ODD} unreadable pods", (plain, _with_changed(snapshot, _ODD, _unread))),
+        "irregular": (f"{_ODD} huge requests", (plain, _with_changed(snapshot, _ODD, _huge_pod))),
     }
     for name, (what, asked) in others.items():
         figures |= dict(_beside(name, f"plain, {what}", plain, asked, snapshot, effort))
@@ -165,14 +174,22 @@ def _with_ports(snapshot: Snapshot) -> Snapshot:
     return _with_changed(snapshot, NOMINATED, use)
 
 
-def _with_huge_nodes(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with amounts on some nodes that columns cannot hold."""
+def _huge_node(_: int, state: NodeState) -> NodeState:
+    """Return a node with as much storage as a quantity may have."""
+    allocatable = structs.replace(state.node.allocatable, ephemeral_storage=2**63 - 1)
+    return structs.replace(state, node=structs.replace(state.node, allocatable=allocatable))
 
-    def enlarge(_: int, state: NodeState) -> NodeState:
-        allocatable = structs.replace(state.node.allocatable, ephemeral_storage=_HUGE)
-        return structs.replace(state, node=structs.replace(state.node, allocatable=allocatable))
 
-    return _with_changed(snapshot, 50, enlarge)
+def _unread(_: int, state: NodeState) -> NodeState:
+    """Return a node with a pod that could not be decoded."""
+    return structs.replace(state, unreadable=("default/unreadable",))
+
+
+def _huge_pod(_: int, state: NodeState) -> NodeState:
+    """Return a node with a pod whose request the columns cannot hold."""
+    requests = structs.replace(state.pods[0].requests, ephemeral_storage=2**60)
+    huge = structs.replace(state.pods[0], requests=requests)
+    return build_node_state(state.node, (huge, *state.pods[1:]))
 
 
 def _with_changed(

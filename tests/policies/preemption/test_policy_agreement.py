@@ -9,6 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from policies.kubernetes.snapshot import Node, Pod
 from policies.preemption.costs.candidate_criteria import CostCriterion
 from policies.preemption.costs.catalog import run_time
 from policies.preemption.guards.attempt_guard import preemption_delay
@@ -25,7 +26,7 @@ from policies.preemption.reference_engine import ReferenceEngine, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from policies.testing.full_clusters import full_clusters
 from policies.testing.laws import Case, the_engines_agree
-from policies.testing.strategies import Cluster, grouped_clusters, rich_clusters
+from policies.testing.strategies import DEVICE, Cluster, grouped_clusters, rich_clusters
 from policies.testing.worked_clusters import cases, worked_snapshots
 from tests.builders import SECOND, node, pod, snapshot
 from tests.properties.engines import assert_agreement
@@ -51,6 +52,34 @@ def test_columns_that_have_followed_one_cluster_after_another(
         assert engine.preempt(cluster.preemptor, snapshot) == preempt(
             cluster.preemptor, snapshot, rules
         )
+
+
+sizes = st.sampled_from([0, 1, 2**52, 3 * 2**51, 2**53, 2**60, 2**63 - 1, -1, -(2**52)])
+sizes |= st.sampled_from([2**63, 2**70, -(2**52) - 1, -(2**63), -(2**70)])  # not in the columns
+shares = st.sampled_from([0, 0, 1, 2**51, 2**52])
+
+
+@given(rich_clusters(), shaped_rules(), st.data())
+def test_nodes_of_any_size(cluster: Cluster, rules: SchedulerRules, data: st.DataObject) -> None:
+    """Draw amounts of nodes to 64 bits and beyond; a pod requests at most what can be summed."""
+    fields = data.draw(st.sets(st.sampled_from(["milli_cpu", "memory", DEVICE]), min_size=1))
+
+    def resized(node: Node) -> Node:
+        drawn = {name: data.draw(sizes) for name in sorted(fields)}
+        scalars = {DEVICE: drawn.pop(DEVICE, 0)}
+        allocatable = structs.replace(node.allocatable, scalars=scalars, **drawn)
+        return structs.replace(node, allocatable=allocatable)
+
+    def requesting(pod: Pod) -> Pod:
+        requests = structs.replace(pod.requests, memory=data.draw(shares))
+        return structs.replace(pod, requests=requests)
+
+    resized_cluster = replace(
+        cluster,
+        nodes=tuple(map(resized, cluster.nodes)),
+        pods=tuple(map(requesting, cluster.pods)),
+    )
+    assert_agreement(requesting(cluster.preemptor), resized_cluster.snapshot, rules)
 
 
 def test_the_first_rule_that_applies_to_a_preemptor_has_its_policy() -> None:

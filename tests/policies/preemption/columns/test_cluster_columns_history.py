@@ -293,9 +293,17 @@ TWINS = (pod("a", uid="same"), pod("b", uid="same"))
         ),
         holding(node("n1"), *TWINS),
         holding(node("n1"), unreadable=["lost"]),
-        holding(structs.replace(node("n1"), allocatable=Resources(memory=2**70))),
+        holding(structs.replace(node("n1"), allocatable=Resources(memory=2**63))),
+        holding(structs.replace(node("n1"), allocatable=Resources(memory=-(2**52) - 1))),
     ],
-    ids=["huge request", "negative request", "shared UID", "unreadable pod", "huge node"],
+    ids=[
+        "huge request",
+        "negative request",
+        "shared UID",
+        "unreadable pod",
+        "huge node",
+        "negative node",
+    ],
 )
 def test_irregular_amounts_are_marked(state: NodeState) -> None:
     plain = holding(node("n1"), pod("c"))
@@ -308,6 +316,14 @@ def test_irregular_amounts_are_marked(state: NodeState) -> None:
     columns.follow(Snapshot({"n1": plain}))
     assert list(columns.irregular) == []
     assert columns._unbounded == {}
+
+
+@pytest.mark.parametrize("amount", [2**52 + 1, 2**63 - 1, -1, -(2**52)])
+def test_what_a_node_has_is_regular_to_64_bits(amount: int) -> None:
+    huge = structs.replace(node("n1"), allocatable=Resources(memory=amount))
+    columns = following(Snapshot({"n1": holding(huge, pod("c", memory="1Gi"))}))
+    assert list(columns.irregular) == []
+    assert columns.nodes.allocatable[1, 0] == amount
 
 
 def test_resources_that_pods_request_are_known_and_others_when_asked_about() -> None:

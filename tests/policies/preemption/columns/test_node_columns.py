@@ -164,9 +164,20 @@ def test_dropped_resources_free_their_columns() -> None:
 )
 def test_amounts_are_clamped_so_that_sums_fit(amount: int, cut: int) -> None:
     assert clamp_amount(amount) == cut
-    huge = structs.replace(node(), allocatable=Resources(memory=amount), allowed_pods=amount)
-    made = columns(huge)
-    assert (made.allocatable[1, 0], made.allowed_pods[0]) == (cut, cut)
+    made = columns(structs.replace(node(), allowed_pods=amount))
+    made.set_requested(0, Resources(memory=amount))
+    assert (made.requested[1, 0], made.allowed_pods[0]) == (cut, cut)
+
+
+@pytest.mark.parametrize(
+    ("amount", "cut"),
+    [(2**63 - 1, 2**63 - 1), (2**63, 2**63 - 1), (-(2**70), -MAX_AMOUNT)],
+)
+def test_what_a_node_has_is_clamped_to_64_bits(amount: int, cut: int) -> None:
+    huge = Resources(memory=amount, scalars={GPU: amount})
+    made = columns(structs.replace(node(), allocatable=huge))
+    made.add_resource(GPU)
+    assert (made.allocatable[1, 0], made.allocatable[3, 0]) == (cut, cut)
 
 
 @pytest.mark.parametrize(
