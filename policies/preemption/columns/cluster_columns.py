@@ -18,6 +18,7 @@ from policies.preemption.columns.disruption_budgets import DisruptionBudgetColum
 from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.columns.label_classes import LabelClasses, PodTraits
 from policies.preemption.columns.node_columns import STANDARD, NodeColumns, NodeRowIndex, is_regular
+from policies.preemption.columns.nominated_pods import NominatedPods
 from policies.preemption.columns.pod_block import CLASS, FIRST_RESOURCE, FLAGS, TRAITS, PodBlock
 from policies.preemption.columns.policy_columns import PolicyColumns
 from policies.preemption.costs.groupings import Grouping
@@ -56,11 +57,10 @@ def diff_pods(before: Sequence[T], now: Sequence[T]) -> tuple[Sequence[T], Seque
 class ClusterColumns:
     """A snapshot as columns. Row ``i`` of everything is the node ``names[i]``; rows are dense.
 
-    ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``with_nominated``
-    names the nodes with nominated pods, ``departing`` those with departing pods or with nominated
-    ones that may be assumed, ``with_grouped`` those with pods of a pod group, ``irregular`` those
-    that the columns cannot represent: amounts beyond 64 bits, also of nominated pods, pods that
-    share a UID, or pods that could not be decoded.
+    ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``departing`` names
+    the nodes with departing pods or with nominated ones that may be assumed, ``with_grouped`` those
+    with pods of a pod group, ``irregular`` those that the columns cannot represent: amounts beyond
+    64 bits, also of nominated pods, pods that share a UID, or pods that could not be decoded.
     """
 
     def __init__(self, policy: Policy, release: Release) -> None:
@@ -76,7 +76,7 @@ class ClusterColumns:
         self.names, self.index = self.row_names.names, self.row_names.index
         self.states: list[NodeState] = []
         self.pods: list[tuple[Pod, ...]] = []
-        self.with_nominated: dict[str, None] = {}
+        self.nominated = NominatedPods()
         self.departing: dict[str, None] = {}
         self.with_grouped: dict[str, None] = {}
         self.irregular: dict[str, None] = {}
@@ -179,7 +179,7 @@ class ClusterColumns:
         self._replace_pods(row, before, state.pods)
         self.nodes.set_requested(row, state.requested)
         self.nodes.versions[row] = self.version
-        _mark(self.with_nominated, name, state.nominated)
+        self.nominated.set(name, state.nominated)
         assumable = any(pod.may_be_assumed for pod in state.nominated)
         _mark(self.departing, name, assumable or self._departing[row])
         _mark(self.with_grouped, name, self._grouped[row])
@@ -215,7 +215,8 @@ class ClusterColumns:
         self.nodes.versions[row] = self.version
         self.pod_block.drop_node(row)
         self.policy.drop_node(row)
-        for marks in (self.with_nominated, self.departing, self.with_grouped, self.irregular):
+        self.nominated.set(name, ())
+        for marks in (self.departing, self.with_grouped, self.irregular):
             marks.pop(name, None)
 
     def _replace_pods(self, row: int, before: Sequence[Pod], now: Sequence[Pod]) -> None:

@@ -39,6 +39,7 @@ from policies.preemption.filtering.framework import (
     PreFilter,
     has_to_fit_beside,
     in_default_order,
+    is_counted_beside,
     is_recorded,
     run_pre_filters,
 )
@@ -186,6 +187,7 @@ __all__ = [
     "has_to_fit_beside",
     "in_default_order",
     "is_claim_conflict",
+    "is_counted_beside",
     "is_recorded",
     "node_releasing_devices",
     "not_evaluated",

@@ -148,10 +148,13 @@ def has_to_fit_beside(nominated: Pod, pod: Pod, scheduler_names: frozenset[str])
     kube-scheduler's snapshot they are on it, at any priority. Source: addGENominatedPods in
     pkg/scheduler/framework/runtime/framework.go.
     """
-    return (
-        (nominated.priority >= pod.priority or nominated.may_be_assumed)
-        and nominated.uid != pod.uid
-        and is_recorded(nominated, pod, scheduler_names)
+    return nominated.uid != pod.uid and is_counted_beside(nominated, pod, scheduler_names)
+
+
+def is_counted_beside(nominated: Pod, pod: Pod, scheduler_names: frozenset[str]) -> bool:
+    """Return the same for another pod like ``nominated``, whatever the UID of that one is."""
+    return (nominated.priority >= pod.priority or nominated.may_be_assumed) and is_recorded(
+        nominated, pod, scheduler_names
     )
 
 

@@ -13,7 +13,7 @@ A node without a term's topology label is in no domain: it fails affinity, and p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from policies.kubernetes.releases import Release
@@ -58,8 +58,10 @@ class InterPodAffinity:
             for state in in_time(snapshot.nodes.values(), has_time_left):
                 labels = state.node.labels
                 for other in state.pods:
-                    affinity.update(affinity_domains(pod, other, labels, namespaces))
-                    anti_affinity.update(anti_affinity_domains(pod, other, labels, namespaces))
+                    terms = affinity_terms(pod, other, namespaces)
+                    affinity.update(_domains(terms, labels))
+                    terms = anti_affinity_terms(pod, other, namespaces)
+                    anti_affinity.update(_domains(terms, labels))
         return PreFilter(counted_plugin(pod, namespaces, affinity, anti_affinity, existing))
 
 
@@ -132,47 +134,37 @@ class InterPodAffinityFilter:
         return self.matches_own_terms and not self.affinity_counts.any()
 
     def _changed(self, pod: Pod, node: NodeState, by: int) -> FilterPlugin:
-        args = (self.pod, pod, node.node.labels, self.namespaces)
+        affinity = affinity_terms(self.pod, pod, self.namespaces)
+        anti_affinity = anti_affinity_terms(self.pod, pod, self.namespaces)
+        existing = anti_affinity_terms(pod, self.pod, self.namespaces)
+        labels = node.node.labels
+
+        def shifted(counts: DomainCounts, terms: Iterable[AffinityTerm]) -> DomainCounts:
+            for domain in _domains(terms, labels):
+                counts = counts.changed(domain, by)
+            return counts
+
         return replace(
             self,
-            affinity_counts=_shifted(self.affinity_counts, affinity_domains(*args), by),
-            anti_affinity_counts=_shifted(
-                self.anti_affinity_counts, anti_affinity_domains(*args), by
-            ),
-            existing_anti_affinity_counts=_shifted(
-                self.existing_anti_affinity_counts, existing_anti_affinity_domains(*args), by
-            ),
+            affinity_counts=shifted(self.affinity_counts, affinity),
+            anti_affinity_counts=shifted(self.anti_affinity_counts, anti_affinity),
+            existing_anti_affinity_counts=shifted(self.existing_anti_affinity_counts, existing),
         )
 
 
-def _shifted(counts: DomainCounts, domains: Iterable[TopologyDomain], by: int) -> DomainCounts:
-    for domain in domains:
-        counts = counts.changed(domain, by)
-    return counts
+def affinity_terms(
+    pod: Pod, other: Pod, namespaces: Mapping[str, Labels]
+) -> Sequence[AffinityTerm]:
+    """Return the affinity terms of ``pod`` if ``other`` matches all of them, or else none."""
+    matches = all(term.matches(other, namespaces) for term in pod.affinity)
+    return pod.affinity if matches else ()
 
 
-def affinity_domains(
-    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
-) -> Iterator[TopologyDomain]:
-    """Yield the domains in which ``other`` matches all affinity terms of ``pod``."""
-    if pod.affinity and all(term.matches(other, namespaces) for term in pod.affinity):
-        yield from _domains(pod.affinity, labels)
-
-
-def anti_affinity_domains(
-    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
-) -> Iterator[TopologyDomain]:
-    """Yield the domains in which ``other`` counts against ``pod`` by the pod's own terms."""
-    matching = [term for term in pod.anti_affinity if term.matches(other, namespaces)]
-    yield from _domains(matching, labels)
-
-
-def existing_anti_affinity_domains(
-    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
-) -> Iterator[TopologyDomain]:
-    """Yield the domains in which the anti-affinity of ``other`` keeps ``pod`` away."""
-    matching = [term for term in other.anti_affinity if term.matches(pod, namespaces)]
-    yield from _domains(matching, labels)
+def anti_affinity_terms(
+    pod: Pod, other: Pod, namespaces: Mapping[str, Labels]
+) -> Sequence[AffinityTerm]:
+    """Return the anti-affinity terms of ``pod`` that keep it and ``other`` apart."""
+    return [term for term in pod.anti_affinity if term.matches(other, namespaces)]
 
 
 def _existing_anti_affinity(
@@ -181,9 +173,8 @@ def _existing_anti_affinity(
     for other in repelling:
         state = snapshot.nodes.get(other.node_name or "")
         if state is not None:
-            yield from existing_anti_affinity_domains(
-                pod, other, state.node.labels, snapshot.namespaces
-            )
+            terms = anti_affinity_terms(other, pod, snapshot.namespaces)
+            yield from _domains(terms, state.node.labels)
 
 
 def _domains(terms: Iterable[AffinityTerm], labels: Labels) -> Iterator[TopologyDomain]:

@@ -203,14 +203,13 @@ class KnownResults:
         inputs: Sequence[Amounts] | None,
     ) -> RowResults:
         """Return what is known of the rows; nothing without ``inputs``."""
-        columns, pod, own = filter_input.columns, filter_input.pod, list[int]()
+        columns, own = filter_input.columns, list[int]()
         results = RowResults()
         if inputs is not None:
             namespaces = filter_input.snapshot.namespaces
-            results = self.of_kind(kind_of(pod, namespaces, constraints))
-            for row in (columns.index[name] for name in columns.with_nominated):
-                if pod.uid in [each.uid for each in columns.states[row].nominated]:
-                    own.append(row)
+            results = self.of_kind(kind_of(filter_input.pod, namespaces, constraints))
+            nominated = columns.nominated.nodes_of(filter_input.pod.uid)
+            own = [columns.index[name] for name in nominated]
         results.follow(columns, inputs or (), np.array(own, np.int64))
         return results
 

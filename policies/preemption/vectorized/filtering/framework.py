@@ -9,9 +9,8 @@ are added back, depth by depth, do not take more than the rows have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from operator import add
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,13 +20,11 @@ from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.departing_pods import not_assumed
-from policies.preemption.filtering import FilterPlugin, has_to_fit_beside
+from policies.preemption.filtering import FilterPlugin, is_counted_beside
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.time_limit import HasTimeLeft, in_time, no_deadline
 from policies.preemption.vectorized.row_view import Amounts, Rows, RowView
 from policies.preemption.vectorized.status import RowStatuses
-
-_MANY = 8
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,6 @@ class FilterInput:
     scheduler_names: frozenset[str] = frozenset()
     absent: Bools | None = None
     has_time_left: HasTimeLeft = no_deadline
-    _beside: dict[int, Sequence[Pod]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def all_rows(self) -> RowView:
@@ -61,61 +57,48 @@ class FilterInput:
     def with_nominated(self) -> Bools:
         """The rows of the columns that have nominated pods."""
         marks = np.zeros(len(self.columns.names), np.bool_)
-        marks[[self.columns.index[name] for name in self.columns.with_nominated]] = True
+        marks[[self.columns.index[name] for name in self.columns.nominated.nodes]] = True
         return marks
 
-    def nominated_beside(self, row: int) -> Sequence[Pod]:
-        """Return the nominated pods of a row that the pod has to fit beside."""
-        found = self._beside.get(row)
-        if found is None:
-            nominated = self.columns.states[row].nominated
-            found = self._beside[row] = [
-                each
-                for each in (nominated if self.absent is None else not_assumed(nominated))
-                if has_to_fit_beside(each, self.pod, self.scheduler_names)
-            ]
-        return found
+    @cached_property
+    def nominated_beside(self) -> Sequence[tuple[Pod, Ints]]:
+        """The nominated pods that the pod has to fit beside: one of each kind, and their rows."""
+        nominated = self.columns.nominated.others(self.pod.uid, self.columns.index)
+        if self.absent is not None:
+            nominated = ((not_assumed((each,))[0], rows) for each, rows in nominated)
+        return [
+            (each, rows)
+            for each, rows in nominated
+            if is_counted_beside(each, self.pod, self.scheduler_names)
+        ]
 
 
 @dataclass(frozen=True)
 class NominatedAmounts:
     """The sums of amounts of the nominated pods that a pod has to fit beside, by row.
 
-    ``amounts`` returns those of a pod on a row, as many as ``size``.
+    ``amounts`` returns those of a pod on each of some rows, or on all of them: as many as ``size``.
     """
 
     filter_input: FilterInput
     size: int
-    amounts: Callable[[int, Pod], Sequence[int]]
+    amounts: Callable[[Pod, Ints], Sequence[int | Ints]]
 
     def of_rows(self, view: RowView) -> Ints:
         """Return the sums on a view, (size, rows).
 
         Raise DeadlineExceededError if there is no time left.
         """
-        if isinstance(view.rows, slice) or len(view) * _MANY > len(view.columns.names):
-            return self._of_every_row[:, view.rows]
-        return self._sums(view)
+        return self._of_every_row[:, view.rows]
 
     @cached_property
     def _of_every_row(self) -> Ints:
-        return self._sums(self.filter_input.all_rows)
-
-    def _sums(self, view: RowView) -> Ints:
-        sums = np.zeros((self.size, len(view)), np.int64)
-        places = np.flatnonzero(view.of_nodes(self.filter_input.with_nominated))
-        rows = in_time(view.numbers[places].tolist(), self.filter_input.has_time_left)
-        sums[:, places] = np.array([self._of_row(row) for row in rows]).reshape(-1, self.size).T
+        sums = np.zeros((self.size, len(self.filter_input.columns.names)), np.int64)
+        beside = self.filter_input.nominated_beside
+        for pod, rows in in_time(beside, self.filter_input.has_time_left):
+            for place, amount in enumerate(self.amounts(pod, rows)):
+                np.add.at(sums[place], rows, amount)
         return sums
-
-    def _of_row(self, row: int) -> Sequence[int]:
-        first, *others = self.filter_input.nominated_beside(row) or (None,)
-        if first is None:
-            return [0] * self.size
-        found = self.amounts(row, first)
-        for each in others:
-            found = list(map(add, found, self.amounts(row, each)))
-        return found
 
 
 @dataclass(frozen=True)
@@ -153,7 +136,7 @@ class Constraint(Protocol):
 class VectorizedFilter:
     """A filter on columns.
 
-    A row has to pass with its nominated pods (see :meth:`FilterInput.nominated_beside`) and without
+    A row has to pass with its nominated pods (:attr:`FilterInput.nominated_beside`) and without
     them. ``constraints`` evaluate it with these. A row that passes them passes without, too, except
     for ``without_nominated``, which are evaluated after the constraints of all filters.
     ``reference_rows`` have to be evaluated one by one, by the reference engine's functions. In a

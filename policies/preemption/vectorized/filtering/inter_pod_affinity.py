@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def vectorize_inter_pod_affinity(
         existing_anti_affinity_counts=existing,
         nominated=NominatedAmounts(filter_input, 3, _matched_by(filter_input)),
     )
-    if pod.affinity and filter_input.columns.with_nominated:
+    if pod.affinity and filter_input.with_nominated.any():
         return VectorizedFilter((found,), (AffinityWithoutNominated(found),))
     return VectorizedFilter((found,))
 
@@ -151,18 +152,21 @@ class AffinityWithoutNominated(ConstraintWithoutCapacities):
         statuses.refuse(~matches, inter_pod_affinity.POD_AFFINITY)
 
 
-def _matched_by(filter_input: FilterInput) -> Callable[[int, Pod], Sequence[int]]:
-    """Return the function that counts in how many domains another pod on a row matches."""
-    pod, states = filter_input.pod, filter_input.columns.states
-    namespaces = filter_input.snapshot.namespaces
+def _matched_by(filter_input: FilterInput) -> Callable[[Pod, Ints], Sequence[int | Ints]]:
+    """Return the function that counts in how many domains another pod matches on each row."""
+    pod, namespaces = filter_input.pod, filter_input.snapshot.namespaces
 
-    def count(row: int, other: Pod) -> Sequence[int]:
-        of_pods = pod, other, states[row].node.labels, namespaces
-        return (
-            len(list(inter_pod_affinity.affinity_domains(*of_pods))),
-            len(list(inter_pod_affinity.anti_affinity_domains(*of_pods))),
-            len(list(inter_pod_affinity.existing_anti_affinity_domains(*of_pods))),
+    @cache
+    def labelled(key: str) -> Ints:
+        return topology_column(filter_input.columns, key).labelled.astype(np.int64)
+
+    def count(other: Pod, rows: Ints) -> Sequence[int | Ints]:
+        matching = (
+            inter_pod_affinity.affinity_terms(pod, other, namespaces),
+            inter_pod_affinity.anti_affinity_terms(pod, other, namespaces),
+            inter_pod_affinity.anti_affinity_terms(other, pod, namespaces),
         )
+        return [sum(labelled(each.topology_key)[rows] for each in terms) for terms in matching]
 
     return count
 

@@ -37,7 +37,7 @@ def vectorize_node_ports(_: Filter, filter_input: FilterInput) -> VectorizedFilt
             node_ports.ports_conflict(port, used) for port in ports for used in other.host_ports
         )
 
-    nominated = NominatedAmounts(filter_input, 1, lambda _, other: (conflicts(other),))
+    nominated = NominatedAmounts(filter_input, 1, lambda other, _: (conflicts(other),))
     constraint = PortsConstraint(filter_input.columns.traits.conflicting(conflicts), nominated)
     with_absent = RowView(filter_input.columns, slice(None))
     shared = np.flatnonzero(sum_by_row(constraint.taken(with_absent)) > 1).tolist()

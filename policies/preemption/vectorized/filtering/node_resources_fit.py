@@ -42,7 +42,7 @@ def vectorize_node_resources_fit(
 
     places = [each.place for each in requests]
 
-    def nominated(_: int, pod: Pod) -> Sequence[int]:
+    def nominated(pod: Pod, _: Ints) -> Sequence[int]:
         amounts = columns.nodes.amounts(pod.requests)
         return [*[amounts[place] for place in places], 1]
 

@@ -217,7 +217,7 @@ def _selected_pods(selector: LabelSelector | None, filter_input: FilterInput) ->
 
     classes, has_time_left = filter_input.columns.classes, filter_input.has_time_left
     matching = classes.lookup(selector, selects, has_time_left)
-    nominated = NominatedAmounts(filter_input, 1, lambda _, other: (selects(other),))
+    nominated = NominatedAmounts(filter_input, 1, lambda other, _: (selects(other),))
     if selector is None or not selector.requirements:
         none = np.zeros(len(filter_input.columns.names), np.int64)
         return SelectedPods(matching, none, nominated)

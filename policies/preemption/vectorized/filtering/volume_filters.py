@@ -166,7 +166,7 @@ def _number_of_volumes(storage: PodStorage) -> int:
 def _count_nominated(count: Callable[[PodStorage], int], filter_input: FilterInput) -> Ints:
     """Return the sums of ``count`` over the nominated pods with volumes, by row."""
 
-    def of_pod(_: int, pod: Pod) -> tuple[int]:
+    def of_pod(pod: Pod, _: Ints) -> tuple[int]:
         return (0 if pod.storage is None else count(pod.storage),)
 
     sums: Ints = NominatedAmounts(filter_input, 1, of_pod).of_rows(filter_input.all_rows)[0]

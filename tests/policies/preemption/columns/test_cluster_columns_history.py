@@ -58,7 +58,7 @@ def shown(columns: ClusterColumns) -> dict[str, object]:
     samples = columns.classes._interned.samples
     return {
         "nodes": {name: _node(columns, row) for row, name in enumerate(columns.names)},
-        "marks": [set(columns.with_nominated), set(columns.departing), set(columns.irregular)],
+        "marks": [set(columns.nominated.nodes), set(columns.departing), set(columns.irregular)],
         "allowed": columns.budgets.allowed.tolist(),
         "disrupted": columns.budgets.disrupted,
         "classes": {
@@ -272,12 +272,12 @@ def test_guards_protect_pods_until_a_time() -> None:
 def test_marks_follow_their_pods() -> None:
     on, leaving, nominated = node("n1"), pod("a", terminating=True), pod("b", nominated_node="n1")
     columns = following(Snapshot({"n1": holding(on, leaving, nominated=[nominated])}))
-    assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
+    assert (list(columns.nominated.nodes), list(columns.departing)) == (["n1"], ["n1"])
     columns.follow(Snapshot({"n1": holding(on)}))
-    assert (list(columns.with_nominated), list(columns.departing)) == ([], [])
+    assert (list(columns.nominated.nodes), list(columns.departing)) == ([], [])
     assumable = structs.replace(nominated, may_be_assumed=True)
     columns.follow(Snapshot({"n1": holding(on, nominated=[assumable])}))
-    assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
+    assert (list(columns.nominated.nodes), list(columns.departing)) == (["n1"], ["n1"])
 
 
 HUGE = structs.replace(pod("huge"), requests=Resources(memory=2**70))
