@@ -56,16 +56,27 @@ class AssumedPreemptions:
 
     def __init__(self) -> None:
         self._by_preemptor: dict[str, AssumedPreemption] = {}
+        self._on_node: dict[str, dict[str, None]] = {}
+        self._of_victim: dict[str, dict[str, None]] = {}
 
     def assume(self, assumed: AssumedPreemption) -> frozenset[str]:
         """Assume an answer in place of an older one for its pod; return the nodes that change."""
-        older = self.withdraw(assumed.preemptor.uid)
-        self._by_preemptor[assumed.preemptor.uid] = assumed
+        preemptor = assumed.preemptor.uid
+        older = self.withdraw(preemptor)
+        self._by_preemptor[preemptor] = assumed
+        self._on_node.setdefault(assumed.node, {})[preemptor] = None
+        for victim in assumed.victims:
+            self._of_victim.setdefault(victim, {})[preemptor] = None
         return frozenset({assumed.node} if older is None else {assumed.node, older.node})
 
     def withdraw(self, preemptor: str) -> AssumedPreemption | None:
         """Drop the assumed preemption of a preemptor, by its UID; return it if there is one."""
-        return self._by_preemptor.pop(preemptor, None)
+        assumed = self._by_preemptor.pop(preemptor, None)
+        if assumed is not None:
+            _discard(self._on_node, assumed.node, preemptor)
+            for victim in assumed.victims:
+                _discard(self._of_victim, victim, preemptor)
+        return assumed
 
     def observe_pod(self, pod: Pod) -> frozenset[str]:
         """Record a pod from the watch; return the nodes whose assumed preemptions change."""
@@ -92,14 +103,15 @@ class AssumedPreemptions:
         """Drop assumed preemptions whose deadline has passed; return their nodes."""
         late = [each for each in self._by_preemptor.values() if each.deadline <= now]
         for each in late:
-            del self._by_preemptor[each.preemptor.uid]
+            self.withdraw(each.preemptor.uid)
         return frozenset(each.node for each in late)
 
     def apply(self, state: NodeState) -> NodeState:
         """Return the state of a node with its assumed preemptions applied."""
-        assumed = [p for p in self._by_preemptor.values() if p.node == state.node.name]
-        if not assumed:
+        preemptors = self._on_node.get(state.node.name)
+        if not preemptors:
             return state
+        assumed = [self._by_preemptor[each] for each in preemptors]
         victims = frozenset().union(*(each.victims for each in assumed))
         nominated = tuple(pod for pod in state.nominated if pod.uid not in victims)
         present = {pod.uid for pod in nominated}
@@ -117,20 +129,27 @@ class AssumedPreemptions:
 
     def _confirm(self, uid: str, *, ends_victim: bool, ends_nomination: bool) -> frozenset[str]:
         changed: set[str] = set()
-        for key, each in list(self._by_preemptor.items()):
-            kept = each
-            if ends_nomination and key == uid and kept.nominates:
-                kept = replace(kept, nominates=False)
-            if ends_victim and uid in kept.victims:
-                kept = replace(kept, victims=kept.victims - {uid})
-            if kept is each:
-                continue
-            changed.add(each.node)
-            if kept.is_confirmed:
-                del self._by_preemptor[key]
-            else:
-                self._by_preemptor[key] = kept
+        own = self._by_preemptor.get(uid)
+        if ends_nomination and own is not None and own.nominates:
+            changed.add(self._keep(replace(own, nominates=False)))
+        preemptors = self._of_victim.pop(uid, {}) if ends_victim else {}
+        for each in map(self._by_preemptor.__getitem__, preemptors):
+            changed.add(self._keep(replace(each, victims=each.victims - {uid})))
         return frozenset(changed)
+
+    def _keep(self, assumed: AssumedPreemption) -> str:
+        """Keep what is not confirmed yet of an assumed preemption; return its node."""
+        self._by_preemptor[assumed.preemptor.uid] = assumed
+        if assumed.is_confirmed:
+            self.withdraw(assumed.preemptor.uid)
+        return assumed.node
+
+
+def _discard(index: dict[str, dict[str, None]], key: str, preemptor: str) -> None:
+    preemptors = index.get(key, {})
+    preemptors.pop(preemptor, None)
+    if not preemptors:
+        index.pop(key, None)
 
 
 def _newly_nominated(assumed: Iterable[AssumedPreemption], present: set[str]) -> Iterable[Pod]:

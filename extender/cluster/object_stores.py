@@ -7,7 +7,7 @@ is a pod that occupies a node, it is kept and marks the node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, KeysView, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -136,6 +136,11 @@ class PodStore:
         if self._repelling_view is None:
             self._repelling_view = tuple(self._repelling.values())
         return self._repelling_view
+
+    @property
+    def occupied_nodes(self) -> KeysView[str]:
+        """The names of the nodes with bound pods, whether the nodes are known or not."""
+        return self._on.keys()
 
     def node_state(self, node: Node) -> NodeState:
         """Return the state of ``node``: its pods, nominated pods, and undecoded pods."""

@@ -220,7 +220,10 @@ class SchedulerCache:
         if view is self._repelling_seen and same_nodes:
             return self._current.pods_with_anti_affinity
         self._repelling_seen = view
-        return tuple([pod for pod in view if pod.node_name in states])
+        known = self.nodes.by_key.keys()
+        if self.pods.occupied_nodes <= known:
+            return view
+        return tuple([pod for pod in view if pod.node_name in known])
 
     def _labels(self) -> Mapping[str, Labels]:
         view = self.namespaces.view()

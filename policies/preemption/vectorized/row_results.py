@@ -156,11 +156,11 @@ class PodKind:
 
 
 def kind_of(
-    pod: Pod, namespaces: Mapping[str, Labels], constraints: Iterable[Constraint]
+    pod: Pod, namespaces: Mapping[str, Labels], constraints: Sequence[Constraint]
 ) -> PodKind:
     """Return the kind of a pod; only constraints that count pods read labels."""
-    counted = [each for each in constraints if isinstance(each, CountedConstraint)]
-    spread = [each for each in counted if isinstance(each, PodTopologySpreadConstraint)]
+    counted = any(isinstance(each, CountedConstraint) for each in constraints)
+    spread = [each for each in constraints if isinstance(each, PodTopologySpreadConstraint)]
     read = structs.replace(
         pod,
         name="",

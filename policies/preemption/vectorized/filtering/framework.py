@@ -8,10 +8,11 @@ are added back, depth by depth, do not take more than the rows have.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -149,18 +150,14 @@ class VectorizedFilter:
     holder_rows: frozenset[int] = frozenset()
 
 
-@runtime_checkable
-class CountedConstraint(Protocol):
-    """A constraint with counts over the whole cluster."""
+class CountedConstraint(ABC):
+    """A constraint with counts over the whole cluster; ``name`` is that of its filter."""
 
-    @property
-    def name(self) -> str:
-        """The name of its filter."""
-        ...
+    name: str
 
+    @abstractmethod
     def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin, with its counts."""
-        ...
 
 
 class ConstraintWithoutCapacities:

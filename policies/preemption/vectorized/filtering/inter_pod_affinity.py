@@ -24,6 +24,7 @@ from policies.preemption.time_limit import in_time
 from policies.preemption.vectorized.filtering.framework import (
     Capacity,
     ConstraintWithoutCapacities,
+    CountedConstraint,
     FilterInput,
     NominatedAmounts,
     VectorizedFilter,
@@ -61,7 +62,7 @@ def vectorize_inter_pod_affinity(
 
 
 @dataclass(frozen=True)
-class InterPodAffinityConstraint:
+class InterPodAffinityConstraint(CountedConstraint):
     """The pod (anti-)affinity filter of one pod, with its counts as columns.
 
     ``nominated`` counts the domains in which nominated pods match all affinity terms, or an

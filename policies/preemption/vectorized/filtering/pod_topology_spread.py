@@ -27,6 +27,7 @@ from policies.preemption.filtering.topology_counts import TopologyDomain
 from policies.preemption.time_limit import in_time
 from policies.preemption.vectorized.filtering.framework import (
     Capacity,
+    CountedConstraint,
     FilterInput,
     NominatedAmounts,
     VectorizedFilter,
@@ -115,7 +116,7 @@ class SpreadConstraintColumns:
 
 
 @dataclass(frozen=True)
-class PodTopologySpreadConstraint:
+class PodTopologySpreadConstraint(CountedConstraint):
     """The topology spread filter of one pod, with its counts as columns."""
 
     name: str
