@@ -6,7 +6,7 @@ The pods of two states of one node are compared by identity.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import is_
 from typing import TypeVar
 
@@ -220,19 +220,14 @@ class ClusterColumns:
             marks.pop(name, None)
 
     def _replace_pods(self, row: int, before: Sequence[Pod], now: Sequence[Pod]) -> None:
-        """Remove the pods that left the row and add the new ones."""
+        """Remove the pods that left the row and add the new ones; replace those that changed."""
         removed, added = diff_pods(before, now)
         for pod in added:
             for name in pod.requests.scalars:
                 self.ensure_resource(name)
         if removed:
-            ids = list(map(id, self.pods[row]))
-            places = [ids.index(id(pod)) for pod in removed]
-            if len(removed) == len(added) == 1 and self._belongs_at(row, places[0], added[0]):
-                self._exchange_pods(row, places[0], added[0])
-                return
-            for place in sorted(places, reverse=True):
-                self._take_pod(row, place)
+            exchanged = self._take_pods(row, removed, {pod.uid: pod for pod in added})
+            added = [pod for pod in added if id(pod) not in exchanged]
         if self.pods[row]:
             for pod in added:
                 self._place_pod(row, pod)
@@ -243,6 +238,26 @@ class ClusterColumns:
             self.pod_block.fill(
                 row, [self._add_pod_row(row, pod, self._acquire(pod)) for pod in ordered]
             )
+
+    def _take_pods(
+        self, row: int, removed: Sequence[Pod], changed: Mapping[str, Pod]
+    ) -> Collection[int]:
+        """Remove pods from the row; exchange those that have ``changed``, by UID, if they can stay.
+
+        Return the identities of the changed pods that are on the row.
+        """
+        ids, exchanged, left = list(map(id, self.pods[row])), set[int](), list[int]()
+        for pod in removed:
+            place, current = ids.index(id(pod)), changed.get(pod.uid, pod)
+            is_new = current is not pod and id(current) not in exchanged
+            if is_new and self._belongs_at(row, place, current):
+                self._exchange_pods(row, place, current)
+                exchanged.add(id(current))
+            else:
+                left.append(place)
+        for place in sorted(left, reverse=True):
+            self._take_pod(row, place)
+        return exchanged
 
     def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
         """Return whether a pod may replace another in place, as one that has changed little may."""
