@@ -25,7 +25,7 @@ from extender.protocol.request_size import (
     find_excess,
     object_excess,
 )
-from policies.kubernetes.packed_names import parse_names
+from policies.kubernetes.packed_names import PackedNames, parse_names
 
 T = TypeVar("T")
 
@@ -72,15 +72,11 @@ class PreemptionResult(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class FilterRequest:
-    """A filter request: a pod, and nodes by name or, if not nodeCacheCapable, as objects.
-
-    ``raw_names`` is the JSON of the names, if it can be cut out of the body cheaply.
-    """
+    """A filter request: a pod, and nodes by name or, if not nodeCacheCapable, as objects."""
 
     pod: bytes
     names: Sequence[str] | None
     nodes: tuple[msgspec.Raw, ...] | None
-    raw_names: msgspec.Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +103,7 @@ def decode_filter(body: bytes, bounds: RequestBounds = UNBOUNDED) -> Steps[Filte
         raise ExtenderDecodeError(f"ExtenderArgs: {excess}")
     by_name = _decode_by_name(body)
     if by_name is not None:
+        _require_few_names(len(by_name.names or ()), bounds)
         return by_name
     fields = _fields(body, "ExtenderArgs")
     yield
@@ -158,6 +155,11 @@ def encode(result: FilterResult | PreemptionResult) -> bytes:
     return msgspec.json.encode(result)
 
 
+def encodable_names(names: Sequence[str]) -> Sequence[str] | msgspec.Raw:
+    """Return names for a result: packed ones as their text."""
+    return msgspec.Raw(names.text) if isinstance(names, PackedNames) else tuple(names)
+
+
 def meta_victims(uids: Iterable[str], violations: int) -> MetaVictims:
     """Return victims by UID, in the given order."""
     return MetaVictims([MetaPod(uid) for uid in uids], violations)
@@ -189,8 +191,7 @@ def _decode_by_name(body: bytes) -> FilterRequest | None:
     pod = _bounded_pod(found.Pod)
     if pod == _NULL:
         return None
-    raw = None if written is None else msgspec.Raw(written)
-    return FilterRequest(pod, found.NodeNames if names is None else names, None, raw)
+    return FilterRequest(pod, found.NodeNames if names is None else names, None)
 
 
 def _raw_names(body: bytes) -> memoryview | None:
@@ -205,14 +206,21 @@ def _raw_names(body: bytes) -> memoryview | None:
 
 
 def _bounded_names_size(body: bytes, bounds: RequestBounds) -> int:
-    """Return the size of a list of names at the end of a body, which need not be counted again."""
-    written = _raw_names(body)
+    """Return the size of a list of names at the end of a body, which need not be counted again.
+
+    Those of a small body are counted once they are decoded.
+    """
+    written = _raw_names(body) if len(body) > SMALL_BYTES else None
     if written is None:
         return 0
-    if body.count(b",", len(body) - len(written)) >= bounds.nodes:
+    _require_few_names(body.count(b",", len(body) - len(written)) + 1, bounds)
+    return len(written)
+
+
+def _require_few_names(count: int, bounds: RequestBounds) -> None:
+    if count > bounds.nodes:
         problem = f"too many node names; expected at most {bounds.nodes}"
         raise ExtenderDecodeError(f"ExtenderArgs: {problem}")
-    return len(written)
 
 
 # An int64 in Go; kube-scheduler uses it as a count, so it is never negative.

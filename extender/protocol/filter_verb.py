@@ -63,16 +63,12 @@ class SentNode:
 
 @dataclass(frozen=True, slots=True)
 class FilterArgs:
-    """A decoded filter call; ``sent`` is None if the nodes are given by name.
-
-    ``raw_names`` is the JSON of the names, ready to be sent back.
-    """
+    """A decoded filter call; ``sent`` is None if the nodes are given by name."""
 
     ends_assumed_preemption: ClassVar[bool] = False
     pod: Pod
     names: Sequence[str]
     sent: tuple[SentNode, ...] | None
-    raw_names: msgspec.Raw | None = None
 
     def decide(self, context: CallContext) -> VerbResult:
         """Return the feasible nodes, and the reason for each other one.
@@ -112,7 +108,7 @@ class FilterArgs:
     def pass_through(self, _rules: SchedulerRules, _snapshot: Snapshot) -> bytes:
         """Return an answer that passes every node of the request through, as it was sent."""
         if self.sent is None:
-            nodes, names = None, self.raw_names or tuple(self.names)
+            nodes, names = None, extender_v1.encodable_names(self.names)
         else:
             nodes, names = extender_v1.RawNodeList({}, [sent.raw for sent in self.sent]), None
         return extender_v1.encode(extender_v1.FilterResult(nodes, names, {}, {}))
@@ -125,7 +121,7 @@ def decode(
     request = yield from extender_v1.decode_filter(body, bounds)
     pod = decode_pod_of_call(request.pod, rules.release)
     if request.names is not None:
-        return FilterArgs(pod, request.names, None, request.raw_names)
+        return FilterArgs(pod, request.names, None)
     sent = yield from _sent_nodes(request.nodes or ())
     return FilterArgs(pod, tuple(node.name for node in sent), sent)
 
@@ -178,16 +174,10 @@ def _filter_result(args: FilterArgs, decision: FilterDecision) -> extender_v1.Fi
     resolvable, others = _rejection_messages(decision)
     return extender_v1.FilterResult(
         Nodes=None if by_name else extender_v1.RawNodeList({}, items),
-        NodeNames=_feasible_names(args, decision) if by_name else None,
+        NodeNames=extender_v1.encodable_names(decision.feasible) if by_name else None,
         FailedNodes=resolvable,
         FailedAndUnresolvableNodes=others,
     )
-
-
-def _feasible_names(args: FilterArgs, decision: FilterDecision) -> Sequence[str] | msgspec.Raw:
-    if args.raw_names is not None and decision.feasible is args.names:
-        return args.raw_names
-    return tuple(decision.feasible)
 
 
 def _rejection_messages(decision: FilterDecision) -> tuple[dict[str, str], dict[str, str]]:

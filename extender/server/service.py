@@ -226,8 +226,8 @@ class Service:
 
     def _decoding(self, verb_call: VerbCall) -> Steps[DecodedCall]:
         """Decode a call that the cluster can have; a small one in a single step."""
-        counts = self.cluster.object_counts()
-        bounds = bounds_of_cluster(counts["nodes"], counts["pods"])
+        cluster = self.cluster
+        bounds = bounds_of_cluster(len(cluster.nodes.by_key), len(cluster.pods.by_key))
         steps = VERBS[verb_call.verb](verb_call.body, self.engine.rules, bounds)
         return at_once(steps) if len(verb_call.body) <= SMALL_BYTES else (yield from steps)
 

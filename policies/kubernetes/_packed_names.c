@@ -1,5 +1,5 @@
-/* Names packed in one text: their offsets, and their positions among other names. See
-   packed_names.py.
+/* Names packed in one text: their offsets, their positions among other names, and some of them as
+   another text. See packed_names.py.
 
    A text is a JSON array of strings as Go writes it, ["a","b"], and plain: ASCII without escapes
    and control characters, so that a byte is a character, and a quote begins or ends a name.
@@ -53,7 +53,7 @@ take(Names *names, const Py_buffer *text, PyObject *begins)
     int lie_there = names->count >= 0;
     for (Py_ssize_t place = 0; place < names->count; place++) {
         Py_ssize_t begin = get(names->begins, place), next = get(names->begins, place + 1);
-        lie_there &= begin + BETWEEN <= next && next <= text->len + 1;
+        lie_there &= 0 < begin && begin + BETWEEN <= next && next <= text->len + 1;
     }
     if (!lie_there) {
         PyErr_SetString(PyExc_ValueError, "the begins are not those of the text");
@@ -260,10 +260,77 @@ find(PyObject *Py_UNUSED(module), PyObject *arguments)
     return places;
 }
 
+/* Return the size of a text with the marked names; count them. */
+static Py_ssize_t
+measure_marked(const Names *names, const char *marks, Py_ssize_t *count)
+{
+    size_t size = 0;
+    for (Py_ssize_t place = 0; place < names->count; place++) {
+        if (marks[place]) {
+            size += name_at(names, place).length + BETWEEN;
+            ++*count;
+        }
+    }
+    return size ? (Py_ssize_t)size + 1 : 2;
+}
+
+/* Write the text with the marked names, and their offsets. */
+static void
+write_marked(const Names *names, const char *marks, char *text, char *begins)
+{
+    char *at = text; /* the bracket or comma before a name, or the bracket after the last */
+    memcpy(text, "[]", 2);
+    for (Py_ssize_t place = 0; place < names->count; place++) {
+        if (marks[place]) {
+            Name name = name_at(names, place);
+            set(begins, 0, (uint32_t)(at + 2 - text));
+            begins += NUMBER;
+            memcpy(at + 1, name.start - 1, name.length + 2); /* with its quotes */
+            at += name.length + BETWEEN;
+            *at = ',';
+        }
+    }
+    set(begins, 0, (uint32_t)(at + 2 - text));
+    if (at > text) {
+        *at = ']';
+    }
+}
+
+static PyObject *
+select_names(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    Py_buffer text, marks;
+    PyObject *begins, *selected = NULL;
+    Names names;
+    if (!PyArg_ParseTuple(arguments, "y*Sy*:select", &text, &begins, &marks)) {
+        return NULL;
+    }
+    int is_valid = take(&names, &text, begins) == 0;
+    if (is_valid && marks.len != names.count) {
+        PyErr_SetString(PyExc_ValueError, "the marks are not those of the names");
+        is_valid = 0;
+    }
+    if (is_valid) {
+        Py_ssize_t count = 0, size = measure_marked(&names, marks.buf, &count);
+        PyObject *found = PyBytes_FromStringAndSize(NULL, size);
+        PyObject *places = PyBytes_FromStringAndSize(NULL, (count + 1) * NUMBER);
+        if (found && places) {
+            write_marked(&names, marks.buf, PyBytes_AS_STRING(found), PyBytes_AS_STRING(places));
+            selected = PyTuple_Pack(2, found, places);
+        }
+        Py_XDECREF(found);
+        Py_XDECREF(places);
+    }
+    PyBuffer_Release(&marks);
+    PyBuffer_Release(&text);
+    return selected;
+}
+
 static PyMethodDef functions[] = {
     {"split", split, METH_O, "Return where each name of a plain text begins, or None."},
     {"index", index_names, METH_VARARGS, "Return a hash table of the indices of names."},
     {"find", find, METH_VARARGS, "Return the index of each name, or None if it is not unique."},
+    {"select", select_names, METH_VARARGS, "Return the text of some names, and their offsets."},
     {NULL, NULL, 0, NULL},
 };
 

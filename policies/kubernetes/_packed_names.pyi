@@ -17,3 +17,9 @@ def find(
     wanted_begins: bytes,
     /,
 ) -> bytes | None: ...
+
+# Return a plain text with the names whose byte of `marks` is not 0, and what split() returns for
+# it. Raise ValueError for arguments that do not belong together.
+def select(
+    text: bytes | memoryview, begins: bytes, marks: bytes | memoryview, /
+) -> tuple[bytes, bytes]: ...

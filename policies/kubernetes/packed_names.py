@@ -1,10 +1,11 @@
 """Node names packed in one JSON text, decoded to strings only on demand.
 
 A call about five thousand nodes carries their names in a JSON array. To decode each name, look it
-up and drop it costs more than the decision. So :class:`PackedNames` keeps the text, and
-:class:`NamePositions` finds packed names among others, byte by byte. Both need ``_packed_names.c``,
-which is compiled if a compiler is available at installation. Without it, and for a text with
-anything but plain names, :func:`parse_names` returns None, and names are strings.
+up and drop it costs more than the decision. So :class:`PackedNames` keeps the text,
+:class:`NamePositions` finds packed names among others, byte by byte, and the names of an answer are
+selected as another text. All of it needs ``_packed_names.c``, which is compiled if a compiler is
+available at installation. Without it, and for a text with anything but plain names,
+:func:`parse_names` returns None, and names are strings.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 try:
-    from policies.kubernetes._packed_names import find, index, split
+    from policies.kubernetes._packed_names import find, index, select, split
 except ImportError:
     COMPILED = False
 else:
@@ -58,6 +59,10 @@ class PackedNames(Sequence[str]):
             between = str(self.text[2:-2], "ascii").split('","')
             self._read = tuple(between) if len(self) else ()
         return self._read
+
+    def marked(self, marks: bytes | memoryview) -> PackedNames:
+        """Return the names whose byte of ``marks`` is not 0. Raise ValueError for another size."""
+        return PackedNames(*select(self.text, self.begins, marks))
 
 
 class NamePositions:

@@ -351,13 +351,11 @@ def _no_candidates(
 
 def _feasible(requested: RequestedRows, codes: Codes) -> Sequence[str]:
     """Return the names that fit, in the order of results."""
-    refused = int(np.count_nonzero(codes))
-    if refused == 0:
-        return tuple(requested.order)
-    if refused == len(codes):
-        return ()
+    is_ordered = requested.order is requested.names
+    if not codes.any():
+        return requested.names if is_ordered else tuple(requested.order)
     fitting = names_at(requested.names, codes == FITS)
-    if requested.order is requested.names:
+    if is_ordered:
         return fitting
     feasible = frozenset(fitting)
     return tuple(name for name in requested.order if name in feasible)

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from policies.kubernetes.packed_names import PackedNames
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.filtering.status import (
     Code,
@@ -117,8 +118,10 @@ def count_reasons(codes: Codes, rejections: Rejections) -> Counter[Reason]:
     return counts
 
 
-def names_at(names: Sequence[str], marks: Bools) -> tuple[str, ...]:
+def names_at(names: Sequence[str], marks: Bools) -> Sequence[str]:
     """Return the marked ones of ``names``."""
+    if isinstance(names, PackedNames):
+        return names.marked(marks.data)
     return tuple(compress(names, marks.tolist()))
 
 
@@ -145,12 +148,14 @@ class RejectionsByNode(CountedRejections):
 
     def by_rejection(self) -> Iterator[tuple[Rejection, Sequence[str]]]:
         """Yield each rejection with the names of its nodes."""
-        refused = np.flatnonzero(self._codes)
-        refused = refused[np.argsort(self._codes[refused], kind="stable")]
-        codes, every = self._codes[refused], tuple(self._names)
-        names = [every[place] for place in refused.tolist()]
-        begins = np.flatnonzero(np.diff(codes, prepend=FITS) | fits_without_preemption(codes))
-        for begin, end in pairwise([*begins.tolist(), len(names)]):
+        refused = self._codes != FITS
+        codes, refused_names = self._codes[refused], tuple(names_at(self._names, refused))
+        order = codes.argsort(kind="stable")
+        codes, names = codes[order], [refused_names[place] for place in order.tolist()]
+        begins = fits_without_preemption(codes)
+        begins[1:] |= codes[1:] != codes[:-1]
+        begins[:1] = True
+        for begin, end in pairwise([*begins.nonzero()[0].tolist(), len(names)]):
             yield self._rejections.of(int(codes[begin]), names[begin]), names[begin:end]
 
     def count_reasons(self) -> Counter[Reason]:

@@ -11,6 +11,7 @@ import sysconfig
 import tracemalloc
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import compress
 from pathlib import Path
 
 import pytest
@@ -140,10 +141,22 @@ if COMPILED:
             for requested in (known, shuffled, known[::3], [*known, "unknown"], [*known, known[0]]):
                 assert places(known, requested) == expected(known, requested)
 
+        @given(some_plain, st.data())
+        def test_are_selected_as_any_names_are(self, names: list[str], data: st.DataObject) -> None:
+            marks = data.draw(st.binary(min_size=len(names), max_size=len(names)))
+            found, expected = packing(names).marked(marks), packing([*compress(names, marks)])
+            assert (found.text, found.begins) == (expected.text, expected.begins)
+
+        @pytest.mark.parametrize("marks", [b"", b"\x01", b"\x01\x01\x01"])
+        def test_need_a_mark_each_to_be_selected(self, marks: bytes) -> None:
+            with pytest.raises(ValueError, match="the marks are not those of the names"):
+                packing(["a", "b"]).marked(marks)
+
     @pytest.mark.parametrize(
         "wrong",
         [
             b"",
+            begins(0, 4),
             begins(2, 4, 6),
             begins(2, 4, 8),
             begins(2, 7),
@@ -159,6 +172,8 @@ if COMPILED:
             NamePositions(strange)
         with pytest.raises(ValueError, match="the begins are not those of the text"):
             NamePositions(known).find(strange)
+        with pytest.raises(ValueError, match="the begins are not those of the text"):
+            strange.marked(b"\x01")
 
     def test_no_memory_is_leaked() -> None:
         known = packing(["a", "b", "c"])
@@ -170,6 +185,9 @@ if COMPILED:
                 if taken is not None:
                     NamePositions(known).find(taken)
                     NamePositions(taken).find(known)
+                    taken.marked(b"\x01" * len(taken))
+                    with suppress(ValueError):
+                        taken.marked(bytes(9))
                     del taken
                 given.release()  # fails while anybody still holds the text
             for wrong in (begins(2, 9), b""):
