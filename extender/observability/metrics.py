@@ -198,9 +198,15 @@ class Metrics:
             self.unanswered.inc()
             return
         self.victims.inc(len(answer.named_candidate.victims.pods))
-        for pod in answer.named_candidate.victims.pods:
-            namespace = self._namespaces.value(pod.namespace)
-            self.by_class.labels(namespace, self._priority_classes.value(pod.priority_class)).inc()
+        classes = Counted(
+            (
+                self._namespaces.value(pod.namespace),
+                self._priority_classes.value(pod.priority_class),
+            )
+            for pod in answer.named_candidate.victims.pods
+        )
+        for labels, count in classes.items():
+            self.by_class.labels(*labels).inc(count)
         self.violations.inc(answer.named_candidate.victims.violations)
         self.spared.inc(len(answer.named_candidate.spared))
 
