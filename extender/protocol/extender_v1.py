@@ -1,9 +1,9 @@
-"""The types of k8s.io/kube-scheduler/extender/v1: decoding of requests and encoding of results.
+"""The requests of k8s.io/kube-scheduler/extender/v1, decoded as Go does.
 
 Go's structs have no JSON tags, so keys are capitalised Go names, nil pointers and maps are
-``null``, and Go's decoder accepts any casing and ignores unknown keys. This module decodes the
-same way, and encodes exactly Go's keys in Go's order. Embedded pods and nodes are ordinary
-Kubernetes JSON and are kept as the received bytes.
+``null``, and Go's decoder accepts any casing and ignores unknown keys. Embedded pods and nodes are
+ordinary Kubernetes JSON and are kept as the received bytes. A call that is encoded exactly as
+kube-scheduler does is decoded in one pass.
 
 Source: k8s.io/kube-scheduler/extender/v1/types.go and pkg/scheduler/extender.go.
 """
@@ -25,49 +25,13 @@ from extender.protocol.request_size import (
     find_excess,
     object_excess,
 )
-from policies.kubernetes.packed_names import PackedNames, parse_names
+from policies.kubernetes.packed_names import parse_names
 
 T = TypeVar("T")
 
 
 class ExtenderDecodeError(ValueError):
     """A request body is invalid; the text has the error and what was expected."""
-
-
-class MetaPod(msgspec.Struct):
-    """A victim by its UID."""
-
-    UID: str
-
-
-class MetaVictims(msgspec.Struct):
-    """Victims on one node by their UIDs, most important first."""
-
-    Pods: list[MetaPod]
-    NumPDBViolations: int
-
-
-class FilterResult(msgspec.Struct):
-    """ExtenderFilterResult: the feasible nodes, and the reason for each other one."""
-
-    Nodes: RawNodeList | None
-    NodeNames: Sequence[str] | msgspec.Raw | None
-    FailedNodes: dict[str, str]
-    FailedAndUnresolvableNodes: dict[str, str]
-    Error: str = ""
-
-
-class RawNodeList(msgspec.Struct):
-    """A v1.NodeList whose nodes are passed on unchanged."""
-
-    metadata: dict[str, str]
-    items: list[msgspec.Raw]
-
-
-class PreemptionResult(msgspec.Struct):
-    """ExtenderPreemptionResult: victims by UID, in either form of the request."""
-
-    NodeNameToMetaVictims: dict[str, MetaVictims]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +43,7 @@ class FilterRequest:
     nodes: tuple[msgspec.Raw, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateVictims:
+class CandidateVictims(msgspec.Struct, frozen=True, gc=False):
     """The victims of kube-scheduler on one node: UIDs, and the number of PDB violations."""
 
     uids: tuple[str, ...]
@@ -129,40 +92,23 @@ def decode_preempt(body: bytes, bounds: RequestBounds = UNBOUNDED) -> Steps[Pree
     excess = yield from find_excess(body, bounds.preempt_levels())
     if excess:
         raise ExtenderDecodeError(f"ExtenderPreemptionArgs: {excess}")
+    as_sent = _decode_by_uid(body)
+    yield
+    if as_sent is not None:
+        offers = yield from _candidates(as_sent.NodeNameToMetaVictims)
+        return PreemptRequest(_bounded_pod(as_sent.Pod), offers)
     fields = _fields(body, "ExtenderPreemptionArgs")
     yield
     meta, full = "NodeNameToMetaVictims", "NodeNameToVictims"
-    by_uid: Mapping[str, _MetaVictimsArgs | _MetaVictimsInput | None] | None = _by_uid(fields)
-    if by_uid is None:
-        by_uid = yield from _victims(fields, meta, dict[Name, _MetaVictimsInput | None])
+    by_uid = yield from _victims(fields, meta, dict[Name, _MetaVictimsInput | None])
     in_full = yield from _victims(fields, full, dict[Name, _VictimsInput | None])
     if by_uid is None and in_full is None:
         raise ExtenderDecodeError(
             "ExtenderPreemptionArgs: neither NodeNameToVictims nor NodeNameToMetaVictims is set; "
             "expected one of them"
         )
-    offers: dict[str, CandidateVictims] = {}
-    for number, (node, offer) in enumerate({**(in_full or {}), **(by_uid or {})}.items()):
-        if offer is not None:
-            offers[node] = CandidateVictims(tuple(offer.uids()), offer.NumPDBViolations or 0)
-        if number % _OFFERS_PER_STEP == 0:
-            yield
+    offers = yield from _candidates({**(in_full or {}), **(by_uid or {})})
     return PreemptRequest(_pod(fields, "ExtenderPreemptionArgs"), offers)
-
-
-def encode(result: FilterResult | PreemptionResult) -> bytes:
-    """Encode a result for Go's decoder."""
-    return msgspec.json.encode(result)
-
-
-def encodable_names(names: Sequence[str]) -> Sequence[str] | msgspec.Raw:
-    """Return names for a result: packed ones as their text."""
-    return msgspec.Raw(names.text) if isinstance(names, PackedNames) else tuple(names)
-
-
-def meta_victims(uids: Iterable[str], violations: int) -> MetaVictims:
-    """Return victims by UID, in the given order."""
-    return MetaVictims([MetaPod(uid) for uid in uids], violations)
 
 
 class _FilterArgsByName(msgspec.Struct, forbid_unknown_fields=True):
@@ -241,6 +187,26 @@ class _MetaVictimsArgs(msgspec.Struct, gc=False):
         return [pod.UID for pod in self.Pods]
 
 
+class _PreemptArgsByUid(msgspec.Struct, forbid_unknown_fields=True):
+    """A preempt call with victims by UID, exactly as kube-scheduler encodes it."""
+
+    Pod: msgspec.Raw
+    NodeNameToVictims: None
+    NodeNameToMetaVictims: dict[Name, _MetaVictimsArgs]
+
+
+_BY_UID = msgspec.json.Decoder(_PreemptArgsByUid)
+
+
+def _decode_by_uid(body: bytes) -> _PreemptArgsByUid | None:
+    """Decode victims by UID in one pass; None if they are encoded otherwise, or invalid."""
+    try:
+        found = _BY_UID.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if bytes(found.Pod) == _NULL else found
+
+
 class _NodeListInput(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
@@ -289,7 +255,6 @@ _OFFERS_PER_STEP = 1_000
 # A null victim keeps its position, so that the other victims do not count as the complete list.
 _NO_UID = ""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_BY_UID = msgspec.json.Decoder(dict[Name, _MetaVictimsArgs])
 _NULL = b"null"
 _GO_KEYS = {name.lower(): name for name in ("Pods", "NumPDBViolations", "UID")}
 
@@ -378,12 +343,17 @@ def _victims(
     )
 
 
-def _by_uid(fields: Mapping[str, msgspec.Raw]) -> dict[str, _MetaVictimsArgs] | None:
-    """Decode victims by UID in one pass; None if they are encoded otherwise, or invalid."""
-    try:
-        return _BY_UID.decode(fields.get("nodenametometavictims", b""))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+def _candidates(
+    offers: Mapping[str, _MetaVictimsArgs | _MetaVictimsInput | _VictimsInput | None],
+) -> Steps[dict[str, CandidateVictims]]:
+    """Return the candidates of a call, without those that are null."""
+    candidates: dict[str, CandidateVictims] = {}
+    for number, (node, offer) in enumerate(offers.items()):
+        if offer is not None:
+            candidates[node] = CandidateVictims(tuple(offer.uids()), offer.NumPDBViolations or 0)
+        if number % _OFFERS_PER_STEP == 0:
+            yield
+    return candidates
 
 
 def _with_go_keys(victims: dict[str, dict[str, object] | None]) -> object:

@@ -21,7 +21,7 @@ from msgspec import structs
 
 from extender.kube.decoders.cluster_objects import decode_node
 from extender.kube.decoders.typed_decoder import Unreadable, tolerant_decoder
-from extender.protocol import extender_v1
+from extender.protocol import extender_results, extender_v1
 from extender.protocol.pod_terms import decode_pod_of_call
 from extender.protocol.request_size import UNBOUNDED, RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, VerbResult
@@ -92,26 +92,26 @@ class FilterArgs:
             )
         if failed:
             decision = replace(decision, rejected={**decision.rejected, **failed})
-        return VerbResult(lambda: extender_v1.encode(_filter_result(self, decision)), decision)
+        return VerbResult(lambda: extender_results.encode(_filter_result(self, decision)), decision)
 
     def refuse_all(self, reason: str) -> bytes:
         """Return an answer that rejects every node resolvably, so that preemption goes on."""
         by_name = self.sent is None
-        result = extender_v1.FilterResult(
-            Nodes=None if by_name else extender_v1.RawNodeList({}, []),
+        result = extender_results.FilterResult(
+            Nodes=None if by_name else extender_results.RawNodeList({}, []),
             NodeNames=() if by_name else None,
             FailedNodes=dict.fromkeys(self.names, reason),
             FailedAndUnresolvableNodes={},
         )
-        return extender_v1.encode(result)
+        return extender_results.encode(result)
 
     def pass_through(self, _rules: SchedulerRules, _snapshot: Snapshot) -> bytes:
         """Return an answer that passes every node of the request through, as it was sent."""
         if self.sent is None:
-            nodes, names = None, extender_v1.encodable_names(self.names)
+            nodes, names = None, extender_results.encodable_names(self.names)
         else:
-            nodes, names = extender_v1.RawNodeList({}, [sent.raw for sent in self.sent]), None
-        return extender_v1.encode(extender_v1.FilterResult(nodes, names, {}, {}))
+            nodes, names = extender_results.RawNodeList({}, [sent.raw for sent in self.sent]), None
+        return extender_results.encode(extender_results.FilterResult(nodes, names, {}, {}))
 
 
 def decode(
@@ -167,14 +167,14 @@ def _sent_node_states(
     return states, failed
 
 
-def _filter_result(args: FilterArgs, decision: FilterDecision) -> extender_v1.FilterResult:
+def _filter_result(args: FilterArgs, decision: FilterDecision) -> extender_results.FilterResult:
     by_name = args.sent is None
     fits = frozenset[str]() if by_name else frozenset(decision.feasible)
     items = [sent.raw for sent in args.sent or () if sent.name in fits]
     resolvable, others = _rejection_messages(decision)
-    return extender_v1.FilterResult(
-        Nodes=None if by_name else extender_v1.RawNodeList({}, items),
-        NodeNames=extender_v1.encodable_names(decision.feasible) if by_name else None,
+    return extender_results.FilterResult(
+        Nodes=None if by_name else extender_results.RawNodeList({}, items),
+        NodeNames=extender_results.encodable_names(decision.feasible) if by_name else None,
         FailedNodes=resolvable,
         FailedAndUnresolvableNodes=others,
     )

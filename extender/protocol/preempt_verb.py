@@ -43,9 +43,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar
 
-from extender.protocol import extender_v1
+from extender.protocol import extender_results, extender_v1
 from extender.protocol.pod_terms import decode_pod_of_call
 from extender.protocol.request_size import UNBOUNDED, RequestBounds, Steps
 from extender.protocol.verb_context import CallContext, Search, VerbResult
@@ -158,7 +159,7 @@ class PreemptArgs:
 
     def refuse_all(self, _reason: str) -> bytes:
         """Return an answer without a node, so that no pod is preempted for now."""
-        return extender_v1.encode(extender_v1.PreemptionResult({}))
+        return extender_results.encode(extender_results.PreemptionResult({}))
 
     def pass_through(self, rules: SchedulerRules, snapshot: Snapshot) -> bytes:
         """Return an answer with the candidates of the request, without guardrails.
@@ -168,13 +169,13 @@ class PreemptArgs:
         makes kube-scheduler discard the whole answer.
         """
         victims = {
-            node: extender_v1.meta_victims(offer.uids, offer.violations)
+            node: extender_results.meta_victims(offer.uids, offer.violations)
             for node, offer in self.candidates.items()
             if all(offer.uids)
             and (offer.uids or rules.release.victimless_candidates)
             and not (rules.release.evicts_units and _may_span_nodes(offer.uids, node, snapshot))
         }
-        return extender_v1.encode(extender_v1.PreemptionResult(victims))
+        return extender_results.encode(extender_results.PreemptionResult(victims))
 
 
 def decode(
@@ -209,9 +210,12 @@ def _is_certain(decision: PreemptionDecision) -> bool:
 def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
     """Return the context with the offered victims that are pending on the nodes of their offers."""
     snapshot, units = context.snapshot, context.rules.release.evicts_units
+    offered = chain.from_iterable(offer.uids for offer in args.candidates.values())
+    if context.pending_pods.keys().isdisjoint(offered):
+        return context
     assumed: dict[str, str] = {}
     for node, offer in args.candidates.items():
-        if context.pending_pods.keys().isdisjoint(offer.uids) or node not in snapshot.nodes:
+        if node not in snapshot.nodes:
             continue
         for uid in offer.uids:
             pod = context.pending_pods.get(uid)
@@ -381,12 +385,14 @@ def _verb_result(
     decision: PreemptionDecision, chosen: Candidate | None, notes: list[str]
 ) -> VerbResult:
     def encode() -> bytes:
-        return extender_v1.encode(extender_v1.PreemptionResult(dict(_result_entries(chosen))))
+        return extender_results.encode(
+            extender_results.PreemptionResult(dict(_result_entries(chosen)))
+        )
 
     return VerbResult(encode, decision, chosen, tuple(notes))
 
 
-def _result_entries(chosen: Candidate | None) -> Iterator[tuple[str, extender_v1.MetaVictims]]:
+def _result_entries(chosen: Candidate | None) -> Iterator[tuple[str, extender_results.MetaVictims]]:
     if chosen is not None:
         uids = (pod.uid for pod in chosen.victims.pods)
-        yield chosen.node, extender_v1.meta_victims(uids, chosen.victims.violations)
+        yield chosen.node, extender_results.meta_victims(uids, chosen.victims.violations)

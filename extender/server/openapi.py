@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from extender.kube.decoders.core_v1_types import NodeV1, PodV1
 from extender.observability.decision_history import DecisionRecord
-from extender.protocol.extender_v1 import PreemptionResult
+from extender.protocol.extender_results import PreemptionResult
 from extender.protocol.verbs import VERBS
 
 JsonObject = dict[str, object]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.kube.decoders.pods import decode_pod
-from extender.protocol import extender_v1
+from extender.protocol import extender_results, extender_v1
 from extender.protocol.extender_v1 import CandidateVictims, ExtenderDecodeError
 from extender.protocol.request_size import at_once
 from policies.kubernetes.releases import NEWEST
@@ -76,7 +76,10 @@ class TestUpstreamCases:
 
     def test_extender_filter_result_is_written_as_go_writes_it(self) -> None:
         raw = wire_bytes("ExtenderFilterResult")
-        assert extender_v1.encode(msgspec.json.decode(raw, type=extender_v1.FilterResult)) == raw
+        assert (
+            extender_results.encode(msgspec.json.decode(raw, type=extender_results.FilterResult))
+            == raw
+        )
 
     @pytest.mark.parametrize("form", [bytes, lowered])
     def test_extender_filter_result_is_what_go_reads(self, form: Any) -> None:
@@ -99,13 +102,13 @@ class TestUpstreamCases:
                 encoded({"Pod": case["preemptor"], "NodeNameToVictims": full})
             )
         ).candidates
-        answered = extender_v1.PreemptionResult(
+        answered = extender_results.PreemptionResult(
             {
-                node: extender_v1.meta_victims(offer.uids, offer.violations)
+                node: extender_results.meta_victims(offer.uids, offer.violations)
                 for node, offer in offers.items()
             }
         )
-        assert json.loads(extender_v1.encode(answered)) == case["expect"]
+        assert json.loads(extender_results.encode(answered)) == case["expect"]
 
     @pytest.mark.parametrize("case", cases("interested"))
     def test_a_pod_concerns_an_extender_as_upstream_says(self, case: Case) -> None:
@@ -341,14 +344,14 @@ class TestPreemptArgs:
 
 
 def test_results_have_gos_keys_in_gos_order() -> None:
-    result = extender_v1.FilterResult(None, ["a"], {}, {})
-    assert extender_v1.encode(result) == (
+    result = extender_results.FilterResult(None, ["a"], {}, {})
+    assert extender_results.encode(result) == (
         b'{"Nodes":null,"NodeNames":["a"],'
         b'"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}'
     )
-    victims = extender_v1.PreemptionResult({"n": extender_v1.meta_victims(["x", "y"], 1)})
+    victims = extender_results.PreemptionResult({"n": extender_results.meta_victims(["x", "y"], 1)})
     expected = (
         b'{"NodeNameToMetaVictims":{"n":{"Pods":[{"UID":"x"},{"UID":"y"}],"NumPDBViolations":1}}}'
     )
-    assert extender_v1.encode(victims) == expected
-    assert decode_result(extender_v1.encode(victims)) == {"n": Victims(("x", "y"), 1)}
+    assert extender_results.encode(victims) == expected
+    assert decode_result(extender_results.encode(victims)) == {"n": Victims(("x", "y"), 1)}

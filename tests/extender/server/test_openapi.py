@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.protocol import extender_v1
+from extender.protocol import extender_results
 from extender.server.openapi import ExtenderFilterResult, openapi_document
 from tests.builders import node
 from tests.extender.conftest import live_cluster, served
@@ -63,7 +63,7 @@ def test_an_overload_response_documents_retry_after() -> None:
 def test_documented_responses_are_the_actual_ones() -> None:
     documented, actual = (
         [field.encode_name for field in msgspec.structs.fields(kind)]
-        for kind in (ExtenderFilterResult, extender_v1.FilterResult)
+        for kind in (ExtenderFilterResult, extender_results.FilterResult)
     )
     assert documented == actual
 
