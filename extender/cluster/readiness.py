@@ -7,6 +7,7 @@ and is restarted if it receives neither. So a silent watch means that the cache 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -68,7 +69,9 @@ class InformerState(Protocol):
 class Readiness:
     """``informers`` are by kind; each of ``warnings`` returns a warning, "" for none.
 
-    ``of_others`` returns why another process of the extender is not ready.
+    ``of_others`` returns why another process of the extender is not ready. Each call asks whether
+    answers are safe, so kinds are not asked again as long as the answer cannot have changed:
+    informers stay settled, and the last sign of a server is never earlier than before.
     """
 
     clock: Clock
@@ -77,16 +80,30 @@ class Readiness:
     warnings: list[Callable[[], str]] = field(default_factory=list)
     of_others: Callable[[], str] = str
     stopping: bool = False
+    _settled: int = field(default=0, init=False)
+    _silent_from: float = field(default=-math.inf, init=False)
 
     def unsynced_kinds(self) -> list[str]:
         """Return the kinds whose first list has not arrived."""
-        return [kind for kind, informer in self.informers.items() if not informer.settled]
+        if self._settled == len(self.informers):
+            return []
+        missing = [kind for kind, informer in self.informers.items() if not informer.settled]
+        self._settled = len(self.informers) - len(missing)
+        return missing
 
     def silent_kinds(self) -> list[str]:
         """Return the kinds whose watch has been silent for more than ``stale_seconds``."""
-        oldest = self.clock.monotonic() - self.stale_seconds
-        informers = self.informers.items()
-        return [kind for kind, each in informers if each.synced and each.last_heard < oldest]
+        now = self.clock.monotonic()
+        if now <= self._silent_from:
+            return []
+        heard = {kind: each.last_heard for kind, each in self.informers.items() if each.synced}
+        self._silent_from = min(heard.values(), default=-math.inf) + self.stale_seconds
+        return [kind for kind, at in heard.items() if now > at + self.stale_seconds]
+
+    def silence(self) -> float:
+        """Return the seconds since the server was last heard of on any watch."""
+        heard = [each.last_heard for each in self.informers.values() if each.synced]
+        return max(0.0, self.clock.monotonic() - max(heard)) if heard else 0.0
 
     def ages(self) -> Mapping[str, float]:
         """Return the seconds since the server was last heard of, by kind."""

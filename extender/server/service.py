@@ -124,10 +124,6 @@ class Service:
         self.readiness = Readiness(self.clock, self.informers, self.fallback_policy.stale_seconds)
         self.metrics.initialize(VERBS, self.fallback_policy.fallback_labels(VERBS))
 
-    def watch_silence(self) -> float:
-        """Return the seconds since the server was last heard of on any watch."""
-        return min(self.readiness.ages().values(), default=0.0)
-
     def follow(self, snapshot: Snapshot, changed: Collection[str]) -> None:
         """Prepare for decisions about a new snapshot of the cluster."""
         self.engine.follow(snapshot, changed)
@@ -289,7 +285,7 @@ class Service:
         gauges.generation.set(self.cluster.snapshot().generation)
         gauges.assumed_preemptions.set(self.cluster.assumed_count)
         gauges.recent_preemptions.set(len(self.cluster.preemptions))
-        gauges.watch_silence.set(self.watch_silence())
+        gauges.watch_silence.set(self.readiness.silence())
         gauges.unreadable_costs.set(self.unreadable_costs.count)
         gauges.queue.set(self.call_queue.waiting)
         gauges.ready.set(not self.readiness.problem())
@@ -313,7 +309,7 @@ class Service:
             answer = replace(answer, guards=guards)
         self.metrics.observe_answer(verb, answer, reasons)
         self.metrics.seconds.labels(verb).observe(answered.seconds)
-        self.decision_log.log_answer(answer, answered, self.watch_silence())
+        self.decision_log.log_answer(answer, answered, self.readiness.silence())
         self.decision_history.add(decision_record(answer, answered, reasons))
         if self.preemption_events is not None:
             self.preemption_events.record(answer)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import compress, pairwise
+from itertools import compress
 from typing import Final
 
 import numpy as np
@@ -149,14 +149,16 @@ class RejectionsByNode(CountedRejections):
     def by_rejection(self) -> Iterator[tuple[Rejection, Sequence[str]]]:
         """Yield each rejection with the names of its nodes."""
         refused = self._codes != FITS
-        codes, refused_names = self._codes[refused], tuple(names_at(self._names, refused))
-        order = codes.argsort(kind="stable")
-        codes, names = codes[order], [refused_names[place] for place in order.tolist()]
-        begins = fits_without_preemption(codes)
-        begins[1:] |= codes[1:] != codes[:-1]
-        begins[:1] = True
-        for begin, end in pairwise([*begins.nonzero()[0].tolist(), len(names)]):
-            yield self._rejections.of(int(codes[begin]), names[begin]), names[begin:end]
+        names_by_code: dict[int, list[str]] = {}
+        for code, name in zip(
+            self._codes[refused].tolist(), names_at(self._names, refused), strict=True
+        ):
+            if code == _NO_VICTIM_NEEDED:
+                yield self._rejections.of(code, name), (name,)
+            else:
+                names_by_code.setdefault(code, []).append(name)
+        for code, names in names_by_code.items():
+            yield self._rejections.of(code, ""), names
 
     def count_reasons(self) -> Counter[Reason]:
         """Return the count of each reason; NO_VICTIM_NEEDED is counted without node names."""

@@ -94,6 +94,13 @@ def test_the_verbose_lines(state: Readiness, problem: str, lines: list[str]) -> 
     assert list(state.verbose_lines()) == lines
 
 
+def test_kinds_that_are_added_later_count_as_well() -> None:
+    state = readiness(60, pods=InformerState())
+    assert not state.problem()
+    state.informers = {**state.informers, "quotas": InformerState(settled=False)}
+    assert state.problem() == "waiting for quotas"
+
+
 def test_warnings_are_shown_and_do_not_affect_readiness() -> None:
     state = readiness(0, pods=InformerState())
     state.warnings += [lambda: "certificate expired", lambda: ""]
@@ -102,19 +109,19 @@ def test_warnings_are_shown_and_do_not_affect_readiness() -> None:
 
 
 def test_changes_of_readiness_are_logged_once() -> None:
-    state, pods = readiness(60), InformerState(settled=False)
-    state.informers = {"pods": pods}
+    clock, pods = HandClock(), InformerState(settled=False)
+    state = Readiness(clock, {"pods": pods}, stale_seconds=60)
     log = ReadinessLog(state)
     with capture_logs() as lines:
-        for pods.settled, pods.last_heard, state.stopping in (
-            (False, 0, False),
-            (True, 0, False),
-            (True, 0, False),
-            (True, -1, False),
-            (True, -2, False),
-            (True, 60, False),
-            (True, 60, True),
-            (True, -1, True),
+        for pods.settled, clock.seconds, pods.last_heard, state.stopping in (
+            (False, 60, 0, False),
+            (True, 60, 0, False),
+            (True, 60, 0, False),
+            (True, 61, 0, False),
+            (True, 62, 0, False),
+            (True, 62, 62, False),
+            (True, 62, 62, True),
+            (True, 123, 62, True),
         ):
             log.update()
     assert lines == [
