@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Final
 
@@ -122,13 +121,18 @@ def _verb_handler(service: Service, body_limit: int, id_prefix: str) -> Handler:
         verb = request.match_info["verb"]
         request_id = _received_request_id(request) or f"{id_prefix}-{next(numbers)}"
         trace = RequestTrace(_parent_trace_headers(service, request))
-        call = VerbCall(verb, b"", 0.0, request_id, trace)
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
-            response = await _read_and_handle(service, request, call, body_limit)
+        # Each request is handled in a task, which has a context of its own.
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        body = await _read_call(service, request, verb, trace, body_limit)
+        if isinstance(body, bytes):
+            call = VerbCall(verb, body, trace.arrived, request_id, trace)
+            response = await handle_verb(service, call)
+        else:
+            response = body
         response.headers[REQUEST_ID] = request_id
         known = _known(verb)
         service.metrics.requests.labels(known, str(response.status)).inc()
-        _export_trace(service, known, call, response)
+        _export_trace(service, known, request_id, trace, response)
         return response
 
     return handle
@@ -167,14 +171,16 @@ def _parent_trace_headers(service: Service, request: web.Request) -> Mapping[str
     return {name: request.headers[name] for name in PARENT_HEADERS if name in request.headers}
 
 
-def _export_trace(service: Service, verb: str, call: VerbCall, response: web.Response) -> None:
+def _export_trace(
+    service: Service, verb: str, request_id: str, trace: RequestTrace, response: web.Response
+) -> None:
     if service.tracer is None:
         return
     ended = service.clock.monotonic()
     problem = "" if response.status == 200 else (response.text or "").strip()
-    outcome = RequestResult(verb, call.request_id, response.status, problem, ended)
+    outcome = RequestResult(verb, request_id, response.status, problem, ended)
     # Scheduled after the recording of the answer; neither delays the response.
-    asyncio.get_running_loop().call_soon(service.tracer.record, call.trace, outcome)
+    asyncio.get_running_loop().call_soon(service.tracer.record, trace, outcome)
 
 
 def _received_request_id(request: web.Request) -> str:
@@ -182,10 +188,10 @@ def _received_request_id(request: web.Request) -> str:
     return received if _REQUEST_ID_PATTERN.fullmatch(received) else ""
 
 
-async def _read_and_handle(
-    service: Service, request: web.Request, call: VerbCall, body_limit: int
-) -> web.Response:
-    verb, trace = call.verb, call.trace
+async def _read_call(
+    service: Service, request: web.Request, verb: str, trace: RequestTrace, body_limit: int
+) -> bytes | web.Response:
+    """Return the body of a call, or the response to one whose body is not read."""
     try:
         trace.arrived = service.clock.monotonic()
         if isinstance(request.protocol, ConnectionProtocol) and request.protocol.exceeds_call_limit:
@@ -209,7 +215,7 @@ async def _read_and_handle(
         return _error_response(service, verb, 408, "the connection ended before the body did")
     except Exception as error:  # noqa: BLE001 - as in handle_verb
         return _internal_error(service, verb, error)
-    return await handle_verb(service, replace(call, body=body, arrived=trace.arrived))
+    return body
 
 
 async def handle_verb(service: Service, call: VerbCall) -> web.Response:
