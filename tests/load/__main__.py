@@ -26,7 +26,7 @@ from tests.bench.clusters import cluster, snapshot_of
 from tests.load import bodies
 from tests.load.answer_check import check
 from tests.load.figures import NEVER_NOISE, Moment, Outcome, figures
-from tests.load.mixes import FULL, NODES, PODS_PER_NODE, QUICK, Plan, due
+from tests.load.mixes import FILTERS_BESIDE, FULL, NODES, PODS_PER_NODE, QUICK, Plan, due
 from tests.load.page import page
 from tests.load.processes import Observer, calls_path, churn, locust, samples_path, start
 from tests.load.records import read_calls, read_changes, read_decisions, read_samples
@@ -89,6 +89,11 @@ def _observed(plan: Plan, directory: Path, first: Snapshot) -> Outcome:
         due(plan),
         changing.changes,
         changing.seconds,
+        [
+            each.took_ms / 1000
+            for each in decisions
+            if each.event == "preempt" and each.request_id.startswith(f"{FILTERS_BESIDE}-")
+        ],
     )
 
 

@@ -12,7 +12,17 @@ from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.timing import Latency, latency, milliseconds
 from tests.load.answer_check import Checked
 from tests.load.error_counts import error_counts
-from tests.load.mixes import ABOVE, CAPACITY, CHANGES_PER_SECOND, ECHO_CAPACITY, KINDS, OPEN, STEADY
+from tests.load.mixes import (
+    ABOVE,
+    CAPACITY,
+    CHANGES_PER_SECOND,
+    ECHO_CAPACITY,
+    FILTERS,
+    FILTERS_BESIDE,
+    KINDS,
+    OPEN,
+    STEADY,
+)
 from tests.load.records import ANSWERED, ECHO, REPRIEVE, Call, select
 
 NEVER_NOISE: Final = frozenset({"wrong", "unchecked", "errors", "unclean-above"})
@@ -43,7 +53,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The results of a run; ``due`` is the number of answers to be checked by kind."""
+    """The results of a run; ``due`` is the number of answers to be checked by kind.
+
+    ``preempting`` are the seconds of the preempt decisions beside filter calls.
+    """
 
     calls: Sequence[Call]
     moments: Sequence[Moment]
@@ -52,6 +65,7 @@ class Outcome:
     due: Mapping[str, float]
     changes: int
     change_seconds: float
+    preempting: Sequence[float] = ()
 
 
 def figures(found: Outcome) -> dict[str, Figure]:
@@ -60,6 +74,7 @@ def figures(found: Outcome) -> dict[str, Figure]:
         [
             *_latencies(found.calls),
             *_bursts(found.calls),
+            *_filter_wait(found),
             *_capacity(found.calls),
             *_processor(found),
             *error_counts(found.calls),
@@ -105,6 +120,20 @@ def _bursts(calls: Sequence[Call]) -> NamedFigures:
     if ours is not None and echo is not None:
         shown = f"{ours.p99 / echo.p99:.2f}: {milliseconds(ours.p99)} by {milliseconds(echo.p99)}"
         yield "burst-p99", untimed("bursts by the echo: p99", shown, ours.p99 / echo.p99)
+
+
+def _filter_wait(found: Outcome) -> NamedFigures:
+    """Compare what filter calls wait longer beside preempt calls with one of their decisions."""
+    alone, beside = (
+        _latency(select(found.calls, phase, user="Filtering"))
+        for phase in (FILTERS, FILTERS_BESIDE)
+    )
+    if alone is None or beside is None or not found.preempting:
+        return
+    waited, decision = beside.p99 - alone.p99, latency(found.preempting).p99
+    shown = f"{waited / decision:.2f}: {milliseconds(waited)} by {milliseconds(decision)}"
+    what = f"wait of filter calls for preempt calls, by one decision: p99 of {beside.rounds:,}"
+    yield "filter-wait", untimed(what, shown, waited / decision)
 
 
 def _latency(calls: Sequence[Call]) -> Latency | None:

@@ -12,26 +12,24 @@ before; a call costs the client its socket and a line of CSV.
 
 from __future__ import annotations
 
-import random
+import json
 import select
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator
 from http.client import HTTPException, HTTPResponse
-from itertools import count
-from pathlib import Path
-from typing import IO, Any
+from itertools import cycle
+from typing import Any
 from urllib.parse import urlsplit
 
 import gevent
-import msgspec
 from gevent.pool import Pool
 from locust import FastHttpUser, User, constant, constant_pacing, events, task
 
 from tests.load import mixes
-from tests.load.mixes import KIND, Kind, drawn, gaps
-from tests.load.records import ANSWERED, ECHO, ORDERLY, REPRIEVE, Call, Sample, outcome, write_calls
+from tests.load.mixes import Kind
+from tests.load.phase_run import run_of
+from tests.load.records import ANSWERED, ECHO, ORDERLY, REPRIEVE, Call, outcome
 
 _AT_ONCE = 200
 _MOST_SECONDS = 60.0
@@ -53,71 +51,14 @@ def _arguments(parser: Any) -> None:
     parser.add_argument("--rate", type=float, default=10.0, help="calls a second, all users")
     parser.add_argument("--doubling", type=float, default=0.0, help="seconds to twice the rate")
     parser.add_argument("--sampling", type=float, default=1.0, help="how much rarer to sample")
+    parser.add_argument("--counts", type=json.loads, default={}, help="users by class, as JSON")
 
 
-class Run:
-    """One phase: what is sent next, and what is kept of the answers."""
-
-    def __init__(self, options: Any) -> None:
-        rng = random.Random(f"{options.phase} bodies")
-        self.phase: str = options.phase
-        self.echo: str = options.echo
-        self._out = Path(options.out)
-        self._bodies = _read_bodies(Path(options.bodies))
-        self._draws = drawn(rng)
-        self._sampling: float = options.sampling
-        self._due: dict[str, float] = {}
-        self._numbers = count(1)
-        self._calls: list[Call] = []
-        self._samples: IO[bytes] = (self._out / f"samples-{self.phase}.jsonl").open("wb")
-        self.rate: float = options.rate
-        clock = random.Random(f"{options.phase} gaps")
-        self.gaps: Iterator[float] = gaps(clock, options.rate, options.doubling)
-
-    def draw(self) -> tuple[Kind, int]:
-        """Return the next request body."""
-        return next(self._draws)
-
-    def body(self, kind: Kind, number: int) -> bytes:
-        """Return the request body."""
-        return self._bodies[kind.name][number]
-
-    def request_id(self) -> str:
-        """Name a call."""
-        return f"{self.phase}-{next(self._numbers)}"
-
-    def keep(self, call: Call, number: int, request_id: str, answer: bytes) -> None:
-        """Write down a call, and its answer if one of its kind is due."""
-        self._calls.append(call)
-        if call.target != REPRIEVE or call.outcome != ANSWERED:
-            return
-        if call.started < self._due.get(call.kind, 0.0):
-            return
-        self._due[call.kind] = call.started + KIND[call.kind].sampled_seconds * self._sampling
-        text = answer.decode()
-        sample = Sample(self.phase, call.kind, number, request_id, call.started, call.ended, text)
-        self._samples.write(msgspec.json.encode(sample) + b"\n")
-
-    def close(self) -> None:
-        """Write what is left."""
-        self._samples.close()
-        write_calls(self._out / f"calls-{self.phase}.csv", self._calls)
-
-
-@cache
-def _run_of(environment: Any) -> Run:
-    run = Run(environment.parsed_options)
-    environment.events.quitting.add_listener(lambda **_: run.close())
-    return run
-
-
-def _read_bodies(directory: Path) -> Mapping[str, Sequence[bytes]]:
-    return {
-        kind.name: [
-            (directory / f"{kind.name}-{number}.json").read_bytes() for number in range(kind.bodies)
-        ]
-        for kind in mixes.KINDS
-    }
+@events.init.add_listener
+def _count_users(environment: Any, **_: object) -> None:
+    """Set the number of users of each class; by itself locust spawns as many of each."""
+    for each in environment.user_classes:
+        each.fixed_count = environment.parsed_options.counts.get(each.__name__, 0)
 
 
 class Asking(FastHttpUser):
@@ -130,7 +71,7 @@ class Asking(FastHttpUser):
 
     def on_start(self) -> None:
         """Take part in the run."""
-        self.run_data = _run_of(self.environment)
+        self.run_data = run_of(self.environment)
 
     def ask(self, kind: Kind, number: int) -> None:
         """Ask the extender."""
@@ -219,6 +160,34 @@ class FlatOutEcho(Asking):
         self.ask_echo(*self.run_data.draw())
 
 
+class Filtering(Asking):
+    """Asks for filter answers at an even pace."""
+
+    wait_time = constant_pacing(1 / mixes.FILTERS_PER_SECOND)
+
+    def on_start(self) -> None:
+        """Begin with the first body."""
+        super().on_start()
+        self._numbers = cycle(range(mixes.FILTER.bodies))
+
+    @task
+    def filter(self) -> None:
+        """Ask the extender about all nodes."""
+        self.ask(mixes.FILTER, next(self._numbers))
+
+
+class Preempting(Asking):
+    """Asks for preempt answers, again as soon as it has been answered."""
+
+    wait_time = constant(0)
+
+    @task
+    def preempt(self) -> None:
+        """Ask the extender with the next preempt call of the mix."""
+        draws = iter(self.run_data.draw, None)
+        self.ask(*next(call for call in draws if call[0] is not mixes.FILTER))
+
+
 class OpenLoop(Asking):
     """Asks whenever the time has come, answered or not; at most 200 calls are under way."""
 
@@ -250,7 +219,7 @@ class Slow(User):
 
     def on_start(self) -> None:
         """Take part in the run."""
-        self.run_data = _run_of(self.environment)
+        self.run_data = run_of(self.environment)
 
     def _trickle(self, kind: Kind, number: int) -> None:
         run = self.run_data
@@ -300,7 +269,7 @@ class SlowReader(Slow):
     @task
     def read_slowly(self) -> None:
         """Ask about all nodes: the longest of answers."""
-        self._trickle(mixes.KINDS[0], 0)
+        self._trickle(mixes.FILTER, 0)
 
     def _exchange(self, kind: Kind, body: bytes, request_id: str) -> tuple[int, str, bytes]:
         with self._connect() as connection:

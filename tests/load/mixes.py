@@ -62,6 +62,7 @@ KINDS: Final = (
     Kind("preempt-100", "preempt", 100, bodies=12, weight=3, sampled_seconds=1.0),
     Kind("preempt-500", "preempt", 500, bodies=6, weight=1, sampled_seconds=3.0),
 )
+FILTER: Final = KINDS[0]
 KIND: Final = {kind.name: kind for kind in KINDS}
 
 CLOSED: Final = 4
@@ -74,21 +75,35 @@ ECHO_CAPACITY: Final = "echo-capacity"
 OPEN: Final = "open"
 ABOVE: Final = "above"
 CROWDED: Final = "crowded"
+FILTERS: Final = "filters"
+FILTERS_BESIDE: Final = "filters-beside"
+"""Filter calls alone, and beside preempt calls without pauses."""
 
+FILTERS_PER_SECOND: Final = 50
 
 CROWD: Final = 384
 """Users who each keep a connection busy: one and a half times the limit of the extender."""
 
 _WARM_UP_SECONDS: Final = 5
-_WITHOUT_A_MIX: Final = frozenset({ECHO_CAPACITY, CROWDED})
+_WITHOUT_A_MIX: Final = frozenset({ECHO_CAPACITY, FILTERS, FILTERS_BESIDE, CROWDED})
 """Phases in which the extender is not called, or in one way only."""
 
 
-def plan(flat_out: int, steady: int, below: int, above: int, crowded: int, sampling: float) -> Plan:
+def plan(
+    filters: int,
+    flat_out: int,
+    steady: int,
+    below: int,
+    above: int,
+    crowded: int,
+    sampling: float,
+) -> Plan:
     """Return the phases, each for so many seconds, after a few in which columns are built."""
     return Plan(
         (
             Phase(WARM_UP, {"FlatOut": 2}, _WARM_UP_SECONDS),
+            Phase(FILTERS, {"Filtering": 1}, filters),
+            Phase(FILTERS_BESIDE, {"Filtering": 1, "Preempting": 4}, filters),
             Phase(CAPACITY, {"FlatOut": 8}, flat_out),
             Phase(ECHO_CAPACITY, {"FlatOutEcho": 8}, flat_out),
             Phase(
@@ -105,10 +120,12 @@ def plan(flat_out: int, steady: int, below: int, above: int, crowded: int, sampl
     )
 
 
-QUICK: Final = plan(flat_out=10, steady=50, below=15, above=20, crowded=10, sampling=1.0)
+QUICK: Final = plan(filters=8, flat_out=10, steady=40, below=12, above=17, crowded=10, sampling=1.0)
 """Two minutes of load."""
 
-FULL: Final = plan(flat_out=30, steady=600, below=60, above=60, crowded=20, sampling=2.0)
+FULL: Final = plan(
+    filters=30, flat_out=30, steady=600, below=60, above=60, crowded=20, sampling=2.0
+)
 """Ten minutes at an even pace, and what the quick one does for longer."""
 
 

@@ -139,6 +139,7 @@ def locust(
         "sampling": plan.sampling,
         "run-time": f"{phase.seconds}s",
         "users": sum(phase.users.values()),
+        "counts": json.dumps(dict(phase.users)),
         "spawn-rate": 100,
         "stop-timeout": _STOP_SECONDS,
         "csv": results / f"locust-{phase.name}",

@@ -75,6 +75,7 @@ class Decision(msgspec.Struct, frozen=True):
     node: str | None = None
     victims: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    took_ms: float = 0.0
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -19,6 +19,8 @@ from tests.load.mixes import (
     CAPACITY,
     CROWDED,
     ECHO_CAPACITY,
+    FILTERS,
+    FILTERS_BESIDE,
     KINDS,
     OPEN,
     QUICK,
@@ -84,6 +86,8 @@ def healthy() -> Outcome:
             (STEADY, "Closed", ECHO, 0.002),
             (STEADY, "Burst", REPRIEVE, 0.02),
             (STEADY, "Burst", ECHO, 0.02),
+            (FILTERS, "Filtering", REPRIEVE, 0.002),
+            (FILTERS_BESIDE, "Filtering", REPRIEVE, 0.003),
             (CAPACITY, "FlatOut", REPRIEVE, 0.01),
             (ECHO_CAPACITY, "FlatOutEcho", ECHO, 0.01),
             (OPEN, "OpenLoop", REPRIEVE, 0.01),
@@ -114,6 +118,7 @@ def healthy() -> Outcome:
         {kind.name: 12.0 for kind in KINDS},
         6_000,
         60.0,
+        preempting=[0.004] * 4,
     )
 
 
@@ -182,6 +187,10 @@ ERRORS = {
     "few checked of a kind": (checked(right=right(fewest=3)), {"unchecked"}),
     "just enough checked of a kind": (checked(right=right(fewest=4)), set()),
     "stale answers": (checked(behind=[60.0]), {"behind"}),
+    "filter calls that wait for four decisions": (
+        replace(HEALTHY, preempting=[0.001] * 4),
+        {"filter-wait"},
+    ),
     "too few changes": (replace(HEALTHY, changes=60), {"changes"}),
     "answers a hundred times as slow": (
         replace(HEALTHY, calls=SLOW),

@@ -61,7 +61,7 @@ def test_a_crowd_exceeds_the_limit_of_connections_but_not_twice() -> None:
 
 def test_answers_are_due_in_phases_with_all_kinds_of_calls() -> None:
     filters, few, many = due(QUICK).values()
-    assert (filters, few, many) == pytest.approx((100 / 1.5, 100, 100 / 3))
+    assert (filters, few, many) == pytest.approx((84 / 1.5, 84, 84 / 3))
     assert due(FULL)[KINDS[0].name] == pytest.approx(755 / 3)
 
 
