@@ -20,6 +20,7 @@ from extender.config.access_token import VARIABLE, read_token
 from extender.config.component_config import (
     Config,
     LedgerConfig,
+    Mode,
     PageConfig,
     PartialConfig,
     TracingConfig,
@@ -157,16 +158,33 @@ def validate_config(config: Config, now: float, locate: Callable[[str], str]) ->
         release(config.upstream)
     except UnknownReleaseError as error:
         yield f"{locate('upstream')}: {error}"
-    try:
-        find_policy(config.policy)
-    except ConfigError as error:
-        yield from (f"{locate('policy')}: {problem}" for problem in error.errors)
+    yield from _validate_policies(config, locate)
     yield from map(locate, _validate_path_prefixes(config.path_prefixes))
     yield from _validate_certificates(config, now, locate)
     yield from map(locate, _validate_tracing(config.tracing))
     yield from map(locate, _validate_page(config))
     if config.workers > 1 and config.ledger is not None:
         yield locate(f"workers: {config.workers}; expected 1 with a ledger, which has one writer")
+
+
+def _validate_policies(config: Config, locate: Callable[[str], str]) -> Iterator[str]:
+    fields = {"policy": config.policy}
+    fields |= {f"shadow[{index}]": each for index, each in enumerate(config.shadow)}
+    recorded: dict[str, str] = {}
+    for field, name_or_path in fields.items():
+        try:
+            name = find_policy(name_or_path).name
+        except ConfigError as error:
+            yield from (f"{locate(field)}: {problem}" for problem in error.errors)
+            continue
+        if field == "policy" and config.mode is Mode.ENFORCE:
+            continue
+        if name in recorded:
+            yield (
+                f"{locate(field)}: {name!r} is the name in {recorded[name]} as well; "
+                "expected policies of different names"
+            )
+        recorded.setdefault(name, field)
 
 
 def _validate_host(host: str) -> Iterator[str]:

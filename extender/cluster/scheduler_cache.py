@@ -27,6 +27,7 @@ from policies.kubernetes.default_selector import WORKLOAD_KINDS, PodSelectingObj
 from policies.kubernetes.selectors import Labels
 from policies.kubernetes.shared_mapping import with_entries
 from policies.kubernetes.snapshot import DisruptionBudget, Node, NodeState, Pod, Snapshot
+from policies.preemption.costs.pod_cost import SECOND_NS
 
 _MOST_REPLACED = 128
 """How many nodes change until the mapping of all nodes is copied."""
@@ -125,6 +126,23 @@ class SchedulerCache:
         """Assume a preemption until the watch confirms it or its deadline passes."""
         self._mark_nodes(self._assumed.assume(assumed))
         self.on_assume(assumed.preemptor.uid, assumed)
+
+    def assume_answer(
+        self, sent: Pod, node: str, victims: tuple[Pod, ...], now_ns: int, seconds: float
+    ) -> None:
+        """Assume the preemption of an answer to the preemptor of a call, for at most ``seconds``.
+
+        It is not assumed if it has no victims, or the preemptor is not known.
+        """
+        preemptor = self.known_preemptor(sent)
+        if preemptor is None or not victims:
+            return
+        expires_ns = now_ns + int(seconds * SECOND_NS)
+        self.preemptions.assume(preemptor, victims, now_ns, expires_ns)
+        uids, deadline = frozenset(pod.uid for pod in victims), self._monotonic() + seconds
+        # A pod that is to be resized is on its node already, and never nominated.
+        nominates = not sent.resize_deferred
+        self.assume(AssumedPreemption(preemptor, node, uids, deadline, nominates=nominates))
 
     def replace_assumed(self, preemptor: str, assumed: AssumedPreemption | None) -> None:
         """Replace the assumed preemption of a preemptor, by its UID."""

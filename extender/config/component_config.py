@@ -8,6 +8,10 @@ Every field is optional and has this default::
     pathPrefixes: []          # the verbs are also served below these paths
     bodyLimitMiB: 64          # a larger request is refused
     policy: kube-scheduler    # a built-in policy, or a file by its path from this one
+    mode: enforce             # observe: kube-scheduler's own choice stands, and that of policy is
+                              # only recorded, as those of shadow are
+    shadow: []                # at most four more policies, whose choices are only recorded
+    shadowCPUShare: 0.05      # of one core: how much decisions that are only recorded take at most
     search: cluster           # the nodes that preempt considers; offered: kube-scheduler's
     upstream: "1.38"          # the kube-scheduler release whose rules to follow
     featureGates: {}          # gates of that kube-scheduler by name: {GenericWorkload: true}
@@ -104,6 +108,14 @@ from policies.preemption.policy import POLICIES
 MAX_SECONDS = 1e9  # seconds; rejects .inf
 _PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_SECONDS)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=MAX_SECONDS)]
+_NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Mode(Enum):
+    """Whether an answer is the choice of the policy, or leaves the choice to kube-scheduler."""
+
+    ENFORCE = "enforce"
+    OBSERVE = "observe"
 
 
 class LedgerVerb(Enum):
@@ -120,8 +132,8 @@ class _ConfigSection(msgspec.Struct, rename="camel", forbid_unknown_fields=True,
 class TlsConfig(_ConfigSection, frozen=True):
     """PEM files for serving; ``client_ca`` "" requests no client certificates."""
 
-    certificate: Annotated[str, msgspec.Meta(min_length=1)]
-    key: Annotated[str, msgspec.Meta(min_length=1)]
+    certificate: _NonEmpty
+    key: _NonEmpty
     client_ca: str = msgspec.field(default="", name="clientCA")
     allowed_client_names: tuple[str, ...] = ()
 
@@ -181,8 +193,8 @@ class LogConfig(_ConfigSection, frozen=True):
 class TracingConfig(_ConfigSection, frozen=True):
     """The endpoint of traces, and the ratio of calls that are sampled."""
 
-    endpoint: Annotated[str, msgspec.Meta(min_length=1)]
-    service_name: Annotated[str, msgspec.Meta(min_length=1)] = "reprieve"
+    endpoint: _NonEmpty
+    service_name: _NonEmpty = "reprieve"
     sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
     timeout_seconds: _PositiveSeconds = 5.0
 
@@ -190,7 +202,7 @@ class TracingConfig(_ConfigSection, frozen=True):
 class LedgerConfig(_ConfigSection, frozen=True):
     """Where decisions are kept, which, and for how long."""
 
-    location: Annotated[str, msgspec.Meta(min_length=1)]
+    location: _NonEmpty
     snapshots: bool = False
     verbs: tuple[LedgerVerb, ...] = (LedgerVerb.PREEMPT,)
     team_label: str = ""
@@ -201,10 +213,10 @@ class LedgerConfig(_ConfigSection, frozen=True):
 class PageConfig(_ConfigSection, frozen=True):
     """Where the pages of the ledger are served; ``token_file`` "" is the environment variable."""
 
-    host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"
+    host: _NonEmpty = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8889
     token_file: str = ""
-    hosts: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] = ()
+    hosts: tuple[_NonEmpty, ...] = ()
 
 
 class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -224,8 +236,13 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     promise_seconds: _Seconds = 30.0
     managed_resources: tuple[ManagedResource, ...] = ()
     plugin_config: tuple[PluginConfig, ...] = ()
-    scheduler_names: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] = ()
+    scheduler_names: tuple[_NonEmpty, ...] = ()
     devices: DevicesConfig = DevicesConfig()
+    mode: Mode = Mode.ENFORCE
+    shadow: Annotated[tuple[_NonEmpty, ...], msgspec.Meta(max_length=4)] = ()
+    shadow_cpu_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = msgspec.field(
+        default=0.05, name="shadowCPUShare"
+    )
     tls: TlsConfig | None = None
     allow_plain_http: bool = msgspec.field(default=False, name="allowPlainHTTP")
     limits: ConnectionLimits = ConnectionLimits()
@@ -241,6 +258,11 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     ledger: LedgerConfig | None = None
     page: PageConfig | None = None
     tracing: TracingConfig | None = None
+
+    @property
+    def recorded_policies(self) -> tuple[str, ...]:
+        """The policies whose choices are only recorded, by name or path."""
+        return (self.policy, *self.shadow) if self.mode is Mode.OBSERVE else self.shadow
 
 
 def load_config(path: Path) -> Config:
@@ -278,8 +300,11 @@ def read_config(path: Path) -> PartialConfig:
     config = file.result.value
     if config is None:
         raise ConfigError(*file.errors())
-    if config.policy not in POLICIES:
-        config = msgspec.structs.replace(config, policy=str(path.parent / config.policy))
+    config = msgspec.structs.replace(
+        config,
+        policy=_policy_beside(config.policy, path.parent),
+        shadow=tuple(_policy_beside(each, path.parent) for each in config.shadow),
+    )
     if config.tls is not None:
         config = msgspec.structs.replace(config, tls=_tls_beside(config.tls, path.parent))
     if config.ledger is not None and not is_postgresql(config.ledger.location):
@@ -295,6 +320,11 @@ def read_config(path: Path) -> PartialConfig:
         return f"{file.locate(parse_path(text.partition(': ')[0]))}: {text}"
 
     return PartialConfig(config, file.errors(), file.result.invalid_fields, locate)
+
+
+def _policy_beside(name_or_path: str, directory: Path) -> str:
+    """Return a built-in policy, or the path of a file, a relative one from a directory."""
+    return name_or_path if name_or_path in POLICIES else str(directory / name_or_path)
 
 
 def _tls_beside(tls: TlsConfig, directory: Path) -> TlsConfig:

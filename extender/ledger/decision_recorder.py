@@ -9,7 +9,7 @@ from typing import Final
 
 from extender.config.rules_source import RulesSource
 from extender.config.strict_decoding import ConfigError
-from extender.ledger.entry import entry_id
+from extender.ledger.entry import LedgerEntry, entry_id
 from extender.ledger.entry_builder import EntryBuilder
 from extender.ledger.inputs.call_inputs import inputs_of
 from extender.ledger.writer import LedgerWriter
@@ -55,10 +55,13 @@ class DecisionRecorder:
         context: CallContext,
         answered: AnswerContext,
         reasons: ReasonCounts,
-    ) -> None:
-        """Record an answer to a call; ``reasons`` are those of the nodes that it rejects."""
+    ) -> LedgerEntry | None:
+        """Record an answer to a call, and return its entry; None if its verb is not kept.
+
+        ``reasons`` are those of the nodes that it rejects.
+        """
         if answered.verb not in self.verbs:
-            return
+            return None
         entry = self.builder.entry(
             self._next_id(answered.at_ns),
             _digest(call.body),
@@ -72,6 +75,7 @@ class DecisionRecorder:
         if self._rules is not None and entry.victims and isinstance(call.args, PreemptArgs):
             inputs = inputs_of(call.args, context, self._rules)
         self.writer.add(entry, inputs)
+        return entry
 
     def record_fallback(
         self, call: ReceivedCall, verb: str, request_id: str, at_ns: int, fallback: str

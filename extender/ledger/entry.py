@@ -85,7 +85,8 @@ class LedgerEntry(msgspec.Struct, rename="camel", frozen=True, omit_defaults=Tru
     one first, then the runner-up, then others; ``candidates`` is the number of all. ``rejected``
     counts nodes by reason. ``fallback`` is set if no decision could be made: the reason and the
     kind of the answer. ``digest`` is that of the body of the call. ``snapshot`` is the digest of
-    the inputs, if the ledger keeps them, or else empty.
+    the inputs, if the ledger keeps them, or else empty. If it is ``observed``, the choice is
+    kube-scheduler's own, as it follows from the call: the answer left it to kube-scheduler.
     """
 
     id: int
@@ -114,6 +115,7 @@ class LedgerEntry(msgspec.Struct, rename="camel", frozen=True, omit_defaults=Tru
     digest: str = ""
     snapshot: str = ""
     took_microseconds: int = 0
+    observed: bool = False
 
     @property
     def at_ns(self) -> int:
@@ -178,11 +180,22 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     victims: tuple[VictimOutcome, ...] = ()
 
 
-class LedgerRecord(msgspec.Struct, frozen=True):
-    """An entry with its outcome."""
+class LedgerShadow(msgspec.Struct, frozen=True):
+    """What a shadow policy would have chosen: the name of the policy, and the entry of its choice.
+
+    The entry has the ID of the decision.
+    """
+
+    policy: str
+    entry: LedgerEntry
+
+
+class LedgerRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry with its outcome, and with what shadow policies would have chosen, by name."""
 
     entry: LedgerEntry
     outcome: Outcome
+    shadows: tuple[LedgerShadow, ...] = ()
 
 
 class UnreadableEntryError(ValueError):

@@ -33,11 +33,12 @@ class EntryBuilder:
     """Builds entries.
 
     ``team_label`` is the key of the label whose value is the team of a pod, "" for none.
-    ``most_candidates`` are kept of a decision, at least 2.
+    ``most_candidates`` are kept of a decision, at least 2. The entries are ``observed`` or not.
     """
 
     team_label: str = ""
     most_candidates: int = 4
+    observed: bool = False
 
     def entry(
         self,
@@ -65,6 +66,7 @@ class EntryBuilder:
             pods_version=answered.pods_version,
             digest=digest,
             took_microseconds=round(answered.seconds * 1e6),
+            observed=self.observed,
         )
         if isinstance(decision, FilterDecision):
             return msgspec.structs.replace(entry, fits=len(decision.feasible))

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 from extender.ledger.entry import State, first_id, time_of_id
 from extender.ledger.storage.database import Database, Row, whole_number
-from extender.ledger.storage.queries import Grouping, Ledger, Thrash
+from extender.ledger.storage.queries import Grouping, Ledger, Selection, Thrash
 from extender.ledger.storage.schema import HOUR_NS, Role
+from extender.ledger.storage.shadow_totals import ShadowTotal
 from extender.ledger.storage.store import STATES
 
 MOST_PREEMPTIONS: Final = 20_000
@@ -67,6 +68,8 @@ class Statistics:
 
     ``decisions`` are all entries, ``fallbacks`` those without a decision. ``budgets`` has how many
     decisions violated each budget, and ``thrash`` the pairs of owners that preempt each other.
+    ``shadows`` are the shadow policies, with the decisions whose preemptor, or one of whose
+    victims, is selected.
     """
 
     period: Period
@@ -77,6 +80,7 @@ class Statistics:
     outcomes: Outcomes
     budgets: Mapping[str, int]
     thrash: Sequence[Thrash]
+    shadows: Sequence[ShadowTotal] = ()
 
     @property
     def total(self) -> GroupTotal:
@@ -106,6 +110,9 @@ async def read_statistics(database: Database, period: Period, grouping: Grouping
         await _outcomes(database, period),
         {name: count for name, count in budgets.items() if name.startswith(prefix)},
         [each for each in pairs if prefix in ("", *map(_namespace_prefix, each[:2]))],
+        await ledger.shadow_totals(
+            Selection(period.since_ns, period.until_ns, period.namespace, period.priority_class)
+        ),
     )
 
 

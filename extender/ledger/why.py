@@ -26,6 +26,7 @@ from extender.ledger.outcome_text import (
     victim_followed,
     victim_outcome,
 )
+from extender.ledger.shadow_text import shadow_text
 
 _MOST_NAMED: Final = 5
 _SECOND_NS: Final = 10**9
@@ -211,8 +212,11 @@ def _account(record: LedgerRecord, key: str) -> Iterator[tuple[str, str]]:
     if place is not None:
         yield from ((ADVICE, text) for text in advice(entry.victims[place], record))
     yield from (("note", text) for text in entry.notes)
+    for each in record.shadows:
+        yield "shadow", f"{each.policy}: {shadow_text(entry, each.entry)}"
     policy = f", policy {entry.policy}, rules of {entry.release}" if entry.policy else ""
-    yield "decision", f"{format_id(entry.id)}, {entry.verb}{policy}"
+    observed = ", observed: the choice was kube-scheduler's own" if entry.observed else ""
+    yield "decision", f"{format_id(entry.id)}, {entry.verb}{policy}{observed}"
 
 
 def _choice_text(entry: LedgerEntry) -> str:

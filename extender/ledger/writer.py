@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Final
 
 import msgspec
@@ -17,14 +18,14 @@ import structlog
 
 from extender.kube.decoders.typed_decoder import Unreadable
 from extender.kube.rest.clock import Clock
-from extender.ledger.entry import LedgerEntry, Outcome, first_id
+from extender.ledger.entry import LedgerEntry, LedgerShadow, Outcome, first_id
 from extender.ledger.inputs.call_inputs import CallInputs
 from extender.ledger.inputs.input_encoder import MOST_WAITING, EncodedInputs, InputEncoder
 from extender.ledger.outcomes import FOLLOWED_NS, OutcomeTracker
 from extender.ledger.storage.database import Database, LedgerError
 from extender.ledger.storage.queries import Ledger
 from extender.ledger.storage.schema import HOUR_NS
-from extender.ledger.storage.store import Blob, LedgerBatch, LedgerStore, Limits
+from extender.ledger.storage.store import Blob, ComparedShadow, LedgerBatch, LedgerStore, Limits
 from policies.kubernetes.snapshot import Pod
 
 FLUSH_SECONDS: Final = 0.5
@@ -77,6 +78,7 @@ class LedgerWriter:
         self._store: LedgerStore | None = None
         self._entries: list[LedgerEntry] = []
         self._outcomes: dict[int, Outcome] = {}
+        self._shadows: list[ComparedShadow] = []
         self._encoder = InputEncoder()
         self._inputs: dict[int, CallInputs] = {}
         self._blobs: dict[bytes, bytes] = {}
@@ -96,6 +98,11 @@ class LedgerWriter:
         if inputs is not None and len(self._inputs) < MOST_WAITING:
             self._inputs[entry.id] = inputs
         self._tracker.follow(entry)
+
+    def add_shadow(self, shadow: LedgerShadow, live: LedgerEntry) -> None:
+        """Write what a shadow policy would have chosen, after the entry of the decision."""
+        if len(self._shadows) < _MOST_WAITING:
+            self._shadows.append(ComparedShadow(shadow, live))
 
     @property
     def waiting(self) -> int:
@@ -130,7 +137,7 @@ class LedgerWriter:
                 while not self._closed:
                     store = await self._opened()
                     self._outcomes |= self._tracker.changes()
-                    if not self._entries and not self._outcomes:
+                    if not self._entries and not self._outcomes and not self._shadows:
                         break
                     await self._write_some(store)
                 await self._resume_some()
@@ -159,10 +166,13 @@ class LedgerWriter:
         later = {each.id for each in self._entries[_MOST_AT_ONCE:]}
         written = {number: each for number, each in outcomes.items() if number not in later}
         blobs = [Blob(digest, body) for digest, body in self._blobs.items()]
-        await store.write(LedgerBatch(entries, written, blobs, hour))
+        written_shadows = takewhile(lambda each: each.live.id not in later, self._shadows)
+        shadows = list(islice(written_shadows, _MOST_AT_ONCE))
+        await store.write(LedgerBatch(entries, written, shadows, blobs, hour))
         self._blobs = {}
         self.counts.written += len(entries)
         del self._entries[: len(entries)]
+        del self._shadows[: len(shadows)]
         self._outcomes = {number: each for number, each in outcomes.items() if number in later}
         self._unpruned += len(entries)
         now = self._clock.monotonic()

@@ -122,6 +122,11 @@ class PreemptArgs:
     pod: Pod
     candidates: Mapping[str, extender_v1.CandidateVictims]
 
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the candidates."""
+        return self.candidates.keys()
+
     def decide(self, context: CallContext) -> VerbResult:
         """Return at most one node with victims, all of them verified to be on it.
 
@@ -129,7 +134,7 @@ class PreemptArgs:
         Raise DeadlineExceededError if there is none.
         """
         context = replace(context, engine=context.engine.for_preemptor(self.pod))
-        context = _with_assumed_pods(self, context)
+        context = with_assumed_pods(self, context)
         decision = _decide_own(self, context)
         if decision.untried and decision.chosen is None:
             raise DeadlineExceededError
@@ -207,7 +212,7 @@ def _is_certain(decision: PreemptionDecision) -> bool:
     return decision.reason == PREEMPTION_POLICY_NEVER or not decision.not_evaluated
 
 
-def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
+def with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
     """Return the context with the offered victims that are pending on the nodes of their offers."""
     snapshot, units = context.snapshot, context.rules.release.evicts_units
     offered = chain.from_iterable(offer.uids for offer in args.candidates.values())
@@ -231,7 +236,7 @@ def _with_assumed_pods(args: PreemptArgs, context: CallContext) -> CallContext:
 
 def decision_inputs(args: PreemptArgs, context: CallContext) -> DecisionInputs:
     """Return the inputs of the decision of a call in a context."""
-    context = _with_assumed_pods(args, context)
+    context = with_assumed_pods(args, context)
     potential, filtered = (
         None if names is None else frozenset(names) for names in _nodes(args, context.search)
     )
@@ -280,7 +285,7 @@ def _confirmable(
         candidates = decision.candidates.values()
         sure = [each for each in candidates if _doubt(each, units) is None]
         if not policy.compares_while_searching:
-            return _with_best(decision, sure, policy.order_of_candidates(args.pod, units.snapshot))
+            return with_best(decision, sure, policy.order_of_candidates(args.pod, units.snapshot))
         others = [each.node for each in sure]
         for name, rejection in decision.rejected.items():
             if rejection.reasons[0].code is Code.POLICY_LIMIT:
@@ -305,7 +310,7 @@ def _doubt(candidate: Candidate, units: VictimUnits) -> str | None:
     return None
 
 
-def _with_best(
+def with_best(
     decision: PreemptionDecision, candidates: Iterable[Candidate], order: Order[Candidate]
 ) -> PreemptionDecision:
     """Return the decision with the best of some candidates as its choice."""
@@ -344,7 +349,7 @@ def _deferred(
     limits = rules.policy.limits(args.pod, snapshot, allowances)
     candidates: dict[str, Candidate] = {}
     for node, offer in in_time(args.candidates.items(), context.has_time_left):
-        found = _as_candidate(node, offer, units)
+        found = as_candidate(node, offer, units)
         if isinstance(found, str):
             notes.append(f"left out: {found}")
         elif violation := guardrail_violation(node, found.victims, args.pod, units, rules):
@@ -356,14 +361,14 @@ def _deferred(
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
     order = rules.policy.order_of_candidates(args.pod, snapshot)
     decision = replace(decision, candidates=candidates, consequences={})
-    deferred = _with_best(decision, costly, order)
+    deferred = with_best(decision, costly, order)
     if costly or not candidates:
         return deferred
     # A node without victims cannot be ranked, so it is chosen only if there is no other.
     return replace(deferred, chosen=candidates[min(candidates)])
 
 
-def _as_candidate(
+def as_candidate(
     node: str, offered: extender_v1.CandidateVictims, units: VictimUnits
 ) -> Candidate | str:
     """Return the candidate with its victims found on the node, or the reason why one is not."""

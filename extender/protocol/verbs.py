@@ -6,7 +6,7 @@ its state cannot change meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,10 @@ class DecodedCall(Protocol):
     @property
     def pod(self) -> Pod:
         """The pod to schedule, or the preemptor."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the nodes of the request."""
 
     @property
     def ends_assumed_preemption(self) -> bool:

@@ -46,6 +46,8 @@ class CallQueue:
         self._others: deque[asyncio.Future[None]] = deque()
         self._overtaking = 0
         self._taken = False
+        self.last_used = 0.0
+        """When a call arrived or was decided last, in seconds of ``monotonic``."""
         self._batch_size = 1
         self._iteration_began = 0.0
         self._deciding = 0.0
@@ -58,6 +60,7 @@ class CallQueue:
     async def acquire(self, verb: str) -> None:
         """Return when a call of the verb may be decided. Raise OverloadedError."""
         loop = asyncio.get_running_loop()
+        self.last_used = self._monotonic()
         if not self._taken:
             self._taken = True
             self._batch_size = 1
@@ -73,6 +76,7 @@ class CallQueue:
     def record_duration(self, seconds: float) -> None:
         """Record the duration of a decision."""
         self._deciding += seconds
+        self.last_used = self._monotonic()
 
     def _run_iteration(self) -> None:
         self._adjust_batch_size()

@@ -7,7 +7,9 @@ suspended where they ask whether there is time left. What they read must not cha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from typing import Final, TypeVar
 
 from greenlet import getcurrent, greenlet
@@ -49,3 +51,15 @@ def decide_in_steps(decide: Callable[[HasTimeLeft], T], deadline: float, clock: 
         if not decision.dead:
             decision.throw()
     return result
+
+
+async def run_in_steps(steps: Steps[T]) -> T:
+    """Return the result of all steps; let the event loop run in between."""
+    with closing(steps):
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await asyncio.sleep(0)

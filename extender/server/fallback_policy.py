@@ -23,7 +23,7 @@ from enum import Enum
 
 from msgspec import structs
 
-from extender.config.component_config import Config
+from extender.config.component_config import Config, Mode
 from extender.protocol.verb_context import FallbackKind
 
 
@@ -66,7 +66,7 @@ class FallbackPolicy:
 
 
 def configured_fallbacks(config: Config) -> FallbackPolicy:
-    """Return the fallback policy of a configuration."""
+    """Return the fallback policy of a configuration; in the mode ``observe`` all are an echo."""
     deadlines: dict[str, int] = structs.asdict(config.deadline_milliseconds)
     by_reason = {
         FallbackReason.LATE: config.degraded.late,
@@ -77,7 +77,7 @@ def configured_fallbacks(config: Config) -> FallbackPolicy:
         {verb: milliseconds / 1000 for verb, milliseconds in deadlines.items()},
         config.stale_seconds,
         {
-            (reason, verb): fallback
+            (reason, verb): FallbackKind.ECHO if config.mode is Mode.OBSERVE else fallback
             for reason, fallbacks in by_reason.items()
             for verb, fallback in structs.asdict(fallbacks).items()
         },

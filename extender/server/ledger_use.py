@@ -6,8 +6,10 @@ import random
 from functools import partial
 from typing import Final
 
+from msgspec import structs
+
 from extender.cluster.object_stores import PodStore
-from extender.config.component_config import Config, LedgerConfig
+from extender.config.component_config import Config, LedgerConfig, Mode
 from extender.config.rules_source import read_rules_source
 from extender.kube.rest.clock import Clock
 from extender.ledger.decision_recorder import DecisionRecorder
@@ -18,6 +20,7 @@ from extender.ledger.storage.location import open_database
 from extender.ledger.storage.sqlite_database import Access
 from extender.ledger.storage.store import Limits
 from extender.ledger.writer import LedgerWriter
+from policies.preemption.policy import KUBE_SCHEDULER
 
 _DAY_NS: Final = 24 * 3600 * 10**9
 
@@ -39,9 +42,12 @@ def build_recorder(
         pods.by_key,
     )
     verbs = [verb.value for verb in config.verbs]
+    observed = settings.mode is Mode.OBSERVE
+    if observed:  # the choices that are kept are kube-scheduler's
+        settings = structs.replace(settings, policy=KUBE_SCHEDULER.name)
     return DecisionRecorder(
         writer,
-        EntryBuilder(config.team_label),
+        EntryBuilder(config.team_label, observed=observed),
         verbs,
         rng.getrandbits(WRITER_BITS),
         partial(read_rules_source, settings) if config.snapshots else None,

@@ -15,7 +15,7 @@ import structlog
 from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.readiness import ReadinessLog
 from extender.cluster.scheduler_cache import SchedulerCache
-from extender.config.component_config import Config
+from extender.config.component_config import Config, Mode
 from extender.config.rules_source import build_rules, read_rules_source
 from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.informers.reflector import ReflectorContext
@@ -26,13 +26,14 @@ from extender.observability.decision_history import DecisionHistory
 from extender.observability.decision_log import DecisionLog
 from extender.observability.metrics import Metrics
 from extender.observability.preemption_events import COMPONENT, PreemptionEventRecorder
+from extender.protocol.verb_context import Search
 from extender.secure_serving.connection_limits import ConnectionRegistry
 from extender.secure_serving.dynamic_certificates import CertificateReloader
 from extender.secure_serving.listener import ClientCertAuthorizer, ContextSource, serve_app
 from extender.server.call_queue import CallQueue
 from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
-from extender.server.policy_reloader import PolicyReloader, PolicyUse
+from extender.server.policy_reloader import PolicyUse, ServedPolicies
 from extender.server.python_gc import observed_collections
 from extender.server.service import Service
 from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
@@ -46,6 +47,7 @@ from policies.preemption.reference_engine import ReferenceEngine
 if TYPE_CHECKING:
     from extender.ledger.decision_recorder import DecisionRecorder
     from extender.ledger.writer import LedgerWriter
+    from extender.server.shadow_decisions import ShadowDecisions
 
 _REFRESH_INTERVAL_SECONDS = 0.1
 _GATES: Final[Mapping[str, FeatureGate]] = {
@@ -101,7 +103,8 @@ async def run_server(
     CertificateError, and OSError for the socket.
     """
     metrics = Metrics()
-    policy = PolicyReloader(config.policy, lambda: load_rules(config), metrics, clock)
+    policies = ServedPolicies(config, load_rules, metrics)
+    read = policies.rules_read
     cluster = SchedulerCache(clock.monotonic, lambda *changes: service.follow(*changes))
     client = Client(transport)
     reflector_context = ReflectorContext(
@@ -111,13 +114,13 @@ async def run_server(
         silence_seconds=config.watch_silence_seconds,
         is_locked=lambda: cluster.is_locked,
     )
-    reflectors = build_reflectors(reflector_context, cluster, policy.rules)
+    reflectors = build_reflectors(reflector_context, cluster, read)
     events = EventWriter(client, clock, rng)
     service = Service(
         cluster,
-        ReferenceEngine(policy.rules),
+        ReferenceEngine(policies.rules),
         clock,
-        config.search,
+        config.search if config.mode is Mode.ENFORCE else Search.OFFERED,
         config.promise_seconds,
         reflectors,
         metrics,
@@ -126,12 +129,17 @@ async def run_server(
         call_queue=CallQueue(config.queue_limit, clock.monotonic),
         decision_history=DecisionHistory(config.decisions_kept),
         preemption_events=(
-            PreemptionEventRecorder(events.recorder(COMPONENT)) if config.events else None
+            PreemptionEventRecorder(events.recorder(COMPONENT))
+            if config.events and config.mode is Mode.ENFORCE
+            else None
         ),
         ledger=_recorder(config, cluster, clock, rng),
+        mode=config.mode,
     )
     ledger = None if service.ledger is None else service.ledger.writer
     connections = ConnectionRegistry(config.limits, clock)
+    if policies.shadows and (workers is None or workers.is_primary):
+        service.shadows = _shadows(config, policies, service, connections)
     reloader = None if config.tls is None else CertificateReloader(config.tls, clock)
     register_serving_metrics(service.metrics.registry, connections, reloader)
     if reloader is not None:
@@ -139,7 +147,8 @@ async def run_server(
     if ledger is not None:
         register_ledger_metrics(service.metrics.registry, ledger)
         service.readiness.warnings.append(ledger.warning)
-    service.readiness.warnings += [policy.warning, lambda: describe_assumed_gates(service)]
+    service.readiness.warnings += policies.warnings()
+    service.readiness.warnings.append(lambda: describe_assumed_gates(service))
     authorizer = None
     if config.tls is not None and config.tls.client_ca:
         authorizer = ClientCertAuthorizer(config.tls.allowed_client_names)
@@ -168,11 +177,13 @@ async def run_server(
         policy_use = PolicyUse(
             service,
             reflectors,
-            policy.rules.annotations,
+            read.annotations,
             reflector_context,
             lambda reflector: tasks.append(group.create_task(reflector.run())),
         )
-        work += [_log_assumed_gates(service), _choose_engines(service, policy, policy_use)]
+        work += [_log_assumed_gates(service), _follow_policies(service, policies, policy_use)]
+        if service.shadows is not None:
+            work.append(service.shadows.run(_wait_settled(service), cluster.snapshot))
         if reloader is not None:
             work.append(reloader.run())
         if ledger is not None:
@@ -240,13 +251,37 @@ def _recorder(
     return build_recorder(config, config.ledger, cluster.pods, clock, rng)
 
 
-async def _choose_engines(service: Service, policy: PolicyReloader, use: PolicyUse) -> None:
-    """Replace the reference engine by the fastest one that is installed, then follow the policy.
+def _shadows(
+    config: Config, policies: ServedPolicies, service: Service, connections: ConnectionRegistry
+) -> ShadowDecisions:
+    """Return what decides by the shadow policies when no call is in progress."""
+    from extender.server.shadow_use import build_shadows  # imported on use: start-up time
 
-    The process listens before: to import NumPy takes a tenth of a second.
+    clock, queue = service.clock, service.call_queue
+
+    def idle_seconds() -> float:
+        return clock.monotonic() - queue.last_used if connections.is_idle else 0.0
+
+    rules = [each.rules for each in policies.shadows]
+    ledger = None if service.ledger is None else service.ledger.writer
+    return build_shadows(config, rules, clock, idle_seconds, service.metrics.registry, ledger)
+
+
+async def _follow_policies(service: Service, policies: ServedPolicies, use: PolicyUse) -> None:
+    """Replace the reference engine by the fastest one that is installed, then follow the policies.
+
+    The process listens before: to import NumPy takes a tenth of a second. A service that observes
+    decides nothing.
     """
-    service.replace_engine(await asyncio.to_thread(build_engine, policy.rules))
-    await policy.run(use.use)
+    if service.mode is Mode.ENFORCE:
+        rules = service.engine.rules
+        service.replace_engine(await asyncio.to_thread(build_engine, rules))
+    await policies.run(use, service.clock)
+
+
+async def _wait_settled(service: Service) -> None:
+    for informer in list(service.informers.values()):
+        await informer.wait_settled()
 
 
 async def _write_ledger(ledger: LedgerWriter, service: Service) -> None:
@@ -257,8 +292,7 @@ async def _write_ledger(ledger: LedgerWriter, service: Service) -> None:
 
 async def _log_assumed_gates(service: Service) -> None:
     """Log once which gates are taken as on."""
-    for informer in list(service.informers.values()):
-        await informer.wait_settled()
+    await _wait_settled(service)
     assumed = describe_assumed_gates(service)
     if assumed:
         structlog.get_logger().info("feature_gates", detail=assumed)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
-from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.cluster.readiness import InformerState, Readiness
 from extender.cluster.scheduler_cache import SchedulerCache
+from extender.config.component_config import Mode
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.clock import Clock
 from extender.observability.decision_history import (
@@ -24,7 +24,9 @@ from extender.observability.metrics import Metrics
 from extender.observability.preemption_events import PreemptionEventRecorder
 from extender.observability.request_trace import RequestTrace, Tracer, TraceStep
 from extender.observability.unreadable_costs import UnreadableCosts
-from extender.protocol.request_size import SMALL_BYTES, Steps, at_once, bounds_of_cluster
+from extender.protocol.own_choice import own_choice, settled
+from extender.protocol.preempt_verb import PreemptArgs
+from extender.protocol.request_size import SMALL_BYTES, UNBOUNDED, Steps, at_once, bounds_of_cluster
 from extender.protocol.verb_context import (
     AnswerContext,
     CallContext,
@@ -34,19 +36,18 @@ from extender.protocol.verb_context import (
 )
 from extender.protocol.verbs import VERBS, DecodedCall, ReceivedCall
 from extender.server.call_queue import CallQueue, OverloadedError
-from extender.server.decision_steps import decide_in_steps
+from extender.server.decision_steps import decide_in_steps, run_in_steps
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
+from extender.server.shadow_decisions import DecidedCall, ShadowDecisions
 from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.preemption.costs.pod_cost import SECOND_NS
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.engine import Engine
 from policies.preemption.explanation import guard_actions
+from policies.preemption.policy import SchedulerRules
 from policies.preemption.time_limit import DeadlineExceededError, HasTimeLeft
 
 if TYPE_CHECKING:
     from extender.ledger.decision_recorder import DecisionRecorder  # loaded only with a ledger
-
-T = TypeVar("T")
 
 
 class UnknownVerbError(LookupError):
@@ -96,7 +97,9 @@ class OtherProcesses(Protocol):
 class Service:
     """Answers calls. ``informers`` are by kind; a call waits for none if it is empty.
 
-    ``others`` are the other processes, if this is the primary process of several.
+    In the mode ``OBSERVE``, the rules of ``engine`` are kube-scheduler's, and every answer leaves
+    the choice to kube-scheduler. ``others`` are the other processes, if this is the primary process
+    of several.
     """
 
     cluster: SchedulerCache
@@ -114,6 +117,8 @@ class Service:
     ledger: DecisionRecorder | None = None
     tracer: Tracer | None = None
     others: OtherProcesses | None = None
+    mode: Mode = Mode.ENFORCE
+    shadows: ShadowDecisions | None = None
     readiness: Readiness = field(init=False)
     unreadable_costs: UnreadableCosts = field(init=False)
 
@@ -152,16 +157,16 @@ class Service:
             known_verbs = ", ".join(VERBS)
             raise UnknownVerbError(f"no verb {verb_call.verb!r}; expected one of {known_verbs}")
         missing = self.readiness.unsynced_kinds()
-        if missing:
+        if missing and self.mode is Mode.ENFORCE:
             raise NotReadyError(f"not ready: waiting for {', '.join(missing)}")
         try:
             await self.call_queue.acquire(verb_call.verb)
         except OverloadedError as error:
             overloaded = self._fall_back(FallbackReason.OVERLOADED, verb_call, str(error))
-            return await _run_in_steps(overloaded)
+            return await run_in_steps(overloaded)
         started = self.clock.monotonic()
         try:
-            reply = await _run_in_steps(self.answer(verb_call))
+            reply = await run_in_steps(self.answer(verb_call))
         finally:
             self.call_queue.record_duration(self.clock.monotonic() - started)
         if self.others is not None:
@@ -175,11 +180,11 @@ class Service:
         """
         trace = verb_call.trace
         started = trace.step_ends[TraceStep.WAITING] = self.clock.monotonic()
-        deadline = verb_call.arrived + self.fallback_policy.deadline(verb_call.verb)
+        deadline = self._deadline(verb_call)
         if started > deadline:
             waited = f"waited {started - verb_call.arrived:.3f} s"
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, waited))
-        silent = self.readiness.silent_kinds()
+        silent = [*self.readiness.unsynced_kinds(), *self.readiness.silent_kinds()]
         if silent:
             detail = f"no recent data for {', '.join(silent)}"
             return (yield from self._fall_back(FallbackReason.STALE, verb_call, detail))
@@ -189,31 +194,66 @@ class Service:
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
         trace.pod = call.pod.key
         yield from self._pause_after(verb_call)
-        clock = self.clock
+        if self.mode is Mode.OBSERVE:
+            return self._observe(call, verb_call)
         try:
             answer, context, pods_version = yield from self._decide(call, deadline)
         except DeadlineExceededError:
             detail = "the search did not finish before the deadline"
             return (yield from self._fall_back(FallbackReason.LATE, verb_call, detail))
         trace.answer, trace.generation = answer, context.snapshot.generation
-        trace.step_ends[TraceStep.DECIDING] = clock.monotonic()
-        self._assume_preemption(call.pod, answer)
+        trace.step_ends[TraceStep.DECIDING] = self.clock.monotonic()
+        named = answer.named_candidate
+        if named is not None:
+            now_ns, seconds = self.clock.now_ns(), self.assumed_seconds
+            self.cluster.assume_answer(call.pod, named.node, named.victims.pods, now_ns, seconds)
         yield from self._pause_after(verb_call)
         body = answer.encode()
+        return self._reply(call, verb_call, body, lambda: answer, context, pods_version)
+
+    def _observe(self, call: DecodedCall, verb_call: VerbCall) -> VerbReply:
+        """Pass a call through; find out what kube-scheduler chooses after the answer is sent."""
+        context, pods_version = self._context(self.cluster.snapshot(), call.pod), self._pods_version
+        if isinstance(call, PreemptArgs):
+            context = settled(call, context)
+        verb_call.trace.generation = context.snapshot.generation
+        body = call.pass_through(context.rules, context.snapshot)
+        found = partial(own_choice, call, context)
+        return self._reply(call, verb_call, body, found, context, pods_version)
+
+    def _reply(
+        self,
+        call: DecodedCall,
+        verb_call: VerbCall,
+        body: bytes,
+        find_answer: Callable[[], VerbResult],
+        context: CallContext,
+        pods_version: str,
+    ) -> VerbReply:
+        """Return a reply whose recording reads the decision from ``find_answer``."""
+        trace, verb, clock = verb_call.trace, verb_call.verb, self.clock
+        started, deadline = trace.step_ends[TraceStep.WAITING], self._deadline(verb_call)
         ended = trace.step_ends[TraceStep.ENCODING] = clock.monotonic()
-        at_ns = clock.now_ns()
+        generation, at_ns, took = context.snapshot.generation, clock.now_ns(), ended - started
 
         def record() -> None:
-            request_id, verb, took = verb_call.request_id, verb_call.verb, ended - started
             answered = AnswerContext(
-                at_ns, request_id, verb, context.snapshot.generation, pods_version, took
+                at_ns, verb_call.request_id, verb, generation, pods_version, took
             )
-            self._record(ReceivedCall(call, verb_call.body), answer, context, answered)
-            self.metrics.queue_seconds.labels(verb_call.verb).observe(started - verb_call.arrived)
+            self._record(ReceivedCall(call, verb_call.body), find_answer(), context, answered)
+            self.metrics.queue_seconds.labels(verb).observe(started - verb_call.arrived)
             if ended > deadline:
-                self.metrics.overdue.labels(verb_call.verb).inc()
+                self.metrics.overdue.labels(verb).inc()
 
         return VerbReply(body, record)
+
+    def _deadline(self, verb_call: VerbCall) -> float:
+        return verb_call.arrived + self.fallback_policy.deadline(verb_call.verb)
+
+    @property
+    def _pods_version(self) -> str:
+        pods = self.informers.get("pods")
+        return "" if pods is None else pods.resource_version
 
     def _pause_after(self, verb_call: VerbCall) -> Steps[None]:
         """Let the event loop run between the stages of a large call."""
@@ -221,10 +261,12 @@ class Service:
             yield
 
     def _decoding(self, verb_call: VerbCall) -> Steps[DecodedCall]:
-        """Decode a call that the cluster can have; a small one in a single step."""
+        """Decode a call that the cluster, once it is known, can have; a small one in one step."""
         cluster = self.cluster
         bounds = bounds_of_cluster(len(cluster.nodes.by_key), len(cluster.pods.by_key))
-        steps = VERBS[verb_call.verb](verb_call.body, self.engine.rules, bounds)
+        if self.mode is Mode.OBSERVE and self.readiness.unsynced_kinds():
+            bounds = UNBOUNDED
+        steps = VERBS[verb_call.verb](verb_call.body, self._rules_read, bounds)
         return at_once(steps) if len(verb_call.body) <= SMALL_BYTES else (yield from steps)
 
     def _decode_until(self, deadline: float, verb_call: VerbCall) -> Steps[DecodedCall | None]:
@@ -261,23 +303,30 @@ class Service:
         ):
             context = self._context(snapshot, call.pod)
             # Read now: while the call waited for the decision in progress, the watch went on.
-            pods = self.informers.get("pods")
-            pods_version = "" if pods is None else pods.resource_version
+            pods_version = self._pods_version
 
             def decide(has_time_left: HasTimeLeft) -> VerbResult:
                 return call.decide(replace(context, has_time_left=has_time_left))
 
             answer = yield from decide_in_steps(decide, deadline, self.clock)
+            if self.shadows is not None and isinstance(call, PreemptArgs):
+                context = settled(call, context)
             return answer, context, pods_version
 
     def _context(self, snapshot: Snapshot, pod: Pod) -> CallContext:
         """Return the context of a decision about a pod now."""
         engine = self.engine
-        if engine.rules.reads_time:
+        if self._rules_read.reads_time:
             now_ns = self.clock.now_ns()
             recent = self.cluster.preemptions.recent(now_ns, deciding=pod.uid)
             snapshot = replace(snapshot, now_ns=now_ns, preemptions=recent)
         return CallContext(snapshot, engine, self.search, pending_pods=self.cluster.pods.pending)
+
+    @property
+    def _rules_read(self) -> SchedulerRules:
+        """The rules, which also read what shadow policies read."""
+        rules = self.engine.rules
+        return rules if self.shadows is None else self.shadows.combined_with(rules)
 
     def scrape(self) -> bytes:
         """Return the metrics with current gauges."""
@@ -313,8 +362,12 @@ class Service:
         self.decision_history.add(decision_record(answer, answered, reasons))
         if self.preemption_events is not None:
             self.preemption_events.record(answer)
+        entry = None
         if self.ledger is not None:
-            self.ledger.record(call, answer, context, answered, reasons)
+            entry = self.ledger.record(call, answer, context, answered, reasons)
+        if self.shadows is not None and isinstance(call.args, PreemptArgs):
+            size = len(call.body)
+            self.shadows.add(DecidedCall(call.args, size, context, answer, answered, entry))
 
     def _fall_back(
         self, reason: FallbackReason, verb_call: VerbCall, detail: str
@@ -343,38 +396,3 @@ class Service:
                 self.ledger.record_fallback(received, verb, request_id, at_ns, degraded)
 
         return VerbReply(body, record)
-
-    def _assume_preemption(self, pod: Pod, answer: VerbResult) -> None:
-        if answer.named_candidate is None or not answer.named_candidate.victims.pods:
-            return
-        preemptor = self.cluster.known_preemptor(pod)
-        if preemptor is None:
-            return
-        pods = answer.named_candidate.victims.pods
-        victims = frozenset(victim.uid for victim in pods)
-        deadline = self.clock.monotonic() + self.assumed_seconds
-        now_ns = self.clock.now_ns()
-        expires_ns = now_ns + int(self.assumed_seconds * SECOND_NS)
-        self.cluster.preemptions.assume(preemptor, pods, now_ns, expires_ns)
-        # A pod that is to be resized is on its node already, and never nominated.
-        self.cluster.assume(
-            AssumedPreemption(
-                preemptor,
-                answer.named_candidate.node,
-                victims,
-                deadline,
-                nominates=not pod.resize_deferred,
-            )
-        )
-
-
-async def _run_in_steps(steps: Steps[T]) -> T:
-    """Return the result of all steps; let the event loop run in between."""
-    with closing(steps):
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            await asyncio.sleep(0)

@@ -26,6 +26,7 @@ import aiohttp
 
 from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.scheduler_cache import SchedulerCache
+from extender.config.component_config import Mode
 from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.client import Client
@@ -58,8 +59,10 @@ class InProcessReprieve:
         journal: DecisionLog | None = None,
         history: DecisionHistory | None = None,
         fallback_policy: FallbackPolicy | None = None,
+        mode: Mode = Mode.ENFORCE,
     ) -> None:
         self._search = search
+        self._mode = mode
         self.rules = rules or SchedulerRules()
         self._journal = journal or DecisionLog()
         self._history = history or DecisionHistory()
@@ -92,6 +95,7 @@ class InProcessReprieve:
             decision_log=self._journal,
             fallback_policy=self._fallback_policy,
             decision_history=self._history,
+            mode=self._mode,
         )
         tasks = [asyncio.create_task(feed.run()) for feed in feeds.values()]
         for feed in feeds.values():

@@ -25,11 +25,11 @@ from typing import Final
 import aiohttp
 import pytest
 
+from extender.ledger.choice_cost import lost_work
 from extender.ledger.entry import LedgerEntry
 from extender.ledger.storage.queries import NEWEST_ID, Grouping, Ledger
 from extender.ledger.storage.schema import HOUR_NS, Role
 from extender.ledger.storage.sqlite_database import Access, open_sqlite
-from extender.ledger.storage.store import lost_work
 from fakeapi import FakeCluster
 from tests.builders import encoded, node_json, pdb_json, pod_json
 from tests.commands import ROOT, wait_ready

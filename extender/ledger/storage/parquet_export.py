@@ -22,9 +22,9 @@ import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
+from extender.ledger.choice_cost import lost_work
 from extender.ledger.entry import LedgerPod, LedgerRecord, VictimOutcome, first_id, format_id
 from extender.ledger.storage.queries import NEWEST_ID, Ledger
-from extender.ledger.storage.store import lost_work
 from policies.kubernetes.input_error import InputError
 
 DAY_NS: Final = 24 * 3600 * 10**9

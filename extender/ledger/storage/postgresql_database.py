@@ -50,7 +50,7 @@ _SIZE: Final = " + ".join(
     [
         f"(SELECT count(*) FROM {table}) * coalesce((SELECT avg(pg_column_size(some_row.*) + 64)"  # noqa: S608 - constants
         f" FROM (SELECT * FROM {table} ORDER BY {key} DESC LIMIT 1000) AS some_row), 0)"
-        for table, key in (("decision", "id"), ("victim", "decision"))
+        for table, key in (("decision", "id"), ("victim", "decision"), ("shadow", "decision"))
     ]
     + ["(SELECT coalesce(sum(octet_length(body) + 128), 0) FROM blob)"]
     + [f"pg_total_relation_size(to_regclass('{table}'))" for table in ("name", "total", "budget")]

@@ -8,7 +8,9 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from extender.ledger.entry import (
+    LedgerEntry,
     LedgerRecord,
+    LedgerShadow,
     Outcome,
     State,
     UnreadableEntryError,
@@ -19,15 +21,21 @@ from extender.ledger.entry import (
     time_of_id,
 )
 from extender.ledger.storage.database import LedgerError, Reader, Row, Value, whole_number
-from extender.ledger.storage.schema import HOUR_NS, Role, pod_hash, require_ledger
+from extender.ledger.storage.schema import HOUR_NS, SHADOW, Role, pod_hash, require_ledger
+from extender.ledger.storage.shadow_totals import SUMS, ShadowTotal, shadow_total
 from extender.ledger.storage.store import STATES
 
 NEWEST_ID: Final = 2**63 - 1
 _OF_NAMESPACE: Final = (
-    "(namespace = $n OR EXISTS (SELECT 1 FROM victim WHERE victim.decision = decision.id"
+    "(decision.namespace = $n OR EXISTS (SELECT 1 FROM victim WHERE victim.decision = decision.id"
     " AND victim.namespace = $n))"
 )
 _OF_CLASS: Final = _OF_NAMESPACE.replace("namespace", "class")
+_NOTHING: Final = "false"
+_DIFFERS: Final = (
+    "EXISTS (SELECT 1 FROM shadow AS other WHERE other.decision = decision.id AND differs > 0)"
+)
+_DIFFERS_FROM: Final = _DIFFERS.replace("differs > 0", "differs > 0 AND policy = $n")
 _ROWS_AT_ONCE: Final = 1000
 """A statement of PostgreSQL has at most 32,767 parameters."""
 _COLUMNS: Final = "id, state, node, ended, body"
@@ -42,10 +50,14 @@ class Grouping(Enum):
 
 
 class Kind(Enum):
-    """Which entries are selected: all, or those that name victims."""
+    """Which entries are selected: all, those that name victims, or those with differences.
+
+    These are the entries in which a shadow policy has chosen another node, or other victims.
+    """
 
     ALL = "all"
     PREEMPTIONS = "preemptions"
+    DIFFERENCES = "differences"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,8 @@ class Selection:
     """Which entries are selected; times are nanoseconds since the epoch.
 
     ``namespace`` and ``priority_class`` are those of the preemptor or of a victim, "" for any. Only
-    entries with an ID below ``before`` are selected.
+    entries with an ID below ``before`` are selected. ``shadow`` is the policy of the differences,
+    "" for any.
     """
 
     since_ns: int = 0
@@ -62,6 +75,7 @@ class Selection:
     priority_class: str = ""
     kind: Kind = Kind.ALL
     before: int = NEWEST_ID
+    shadow: str = ""
 
 
 class Total(NamedTuple):
@@ -92,6 +106,7 @@ class Ledger:
 
     def __init__(self, database: Reader) -> None:
         self._database = database
+        self._shadowed = False
 
     @property
     def location(self) -> str:
@@ -108,28 +123,50 @@ class Ledger:
 
     async def records(self, selection: Selection, limit: int) -> Sequence[LedgerRecord]:
         """Return at most ``limit`` selected entries, the newest first."""
-        until = selection.until_ns
-        before = selection.before if until is None else min(selection.before, first_id(until))
-        conditions, parameters = ["id >= $1", "id < $2"], [first_id(selection.since_ns), before]
-        for condition, name in (
-            (_OF_NAMESPACE, selection.namespace),
-            (_OF_CLASS, selection.priority_class),
-        ):
-            if name:
-                number = await self._number(name)
-                if number is None:
-                    return ()
-                parameters.append(number)
-                conditions.append(condition.replace("$n", f"${len(parameters)}"))
-        if selection.kind is Kind.PREEMPTIONS:
-            conditions.append("victims > 0")
+        conditions, parameters = await self._conditions(selection)
         parameters.append(limit)
         rows = await self._database.fetch(
-            f"SELECT {_COLUMNS} FROM decision WHERE {' AND '.join(conditions)}"  # noqa: S608 - names
+            f"SELECT {_COLUMNS} FROM decision WHERE {conditions}"  # noqa: S608 - names
             f" ORDER BY id DESC LIMIT ${len(parameters)}",
             *parameters,
         )
         return await self._records(rows)
+
+    async def shadow_totals(self, selection: Selection) -> Sequence[ShadowTotal]:
+        """Return the shadow policies by name, with the selected decisions that they have made."""
+        if not await self._has_shadows():
+            return ()
+        conditions, parameters = await self._conditions(selection)
+        rows = await self._database.fetch(
+            f"SELECT name.text, {SUMS} FROM shadow JOIN name ON name.id = shadow.policy"  # noqa: S608 - constants
+            f" JOIN decision ON decision.id = shadow.decision WHERE {conditions}"
+            " GROUP BY 1 ORDER BY 1",
+            *parameters,
+        )
+        return [shadow_total(row) for row in rows]
+
+    async def _conditions(self, selection: Selection) -> tuple[str, list[int]]:
+        """Return the conditions of a selection, and their parameters."""
+        until = selection.until_ns
+        before = selection.before if until is None else min(selection.before, first_id(until))
+        conditions = ["decision.id >= $1", "decision.id < $2"]
+        parameters = [first_id(selection.since_ns), before]
+        for condition, name in (
+            (_OF_NAMESPACE, selection.namespace),
+            (_OF_CLASS, selection.priority_class),
+            (_DIFFERS_FROM, selection.shadow),
+        ):
+            if name:
+                number = await self._number(name)
+                if number is None:
+                    return _NOTHING, []
+                parameters.append(number)
+                conditions.append(condition.replace("$n", f"${len(parameters)}"))
+        if selection.kind is Kind.PREEMPTIONS:
+            conditions.append("decision.victims > 0")
+        if selection.kind is Kind.DIFFERENCES:
+            conditions.append(_DIFFERS if await self._has_shadows() else _NOTHING)
+        return " AND ".join(conditions), parameters
 
     async def records_after(self, number: int, before: int, limit: int) -> Sequence[LedgerRecord]:
         """Return at most ``limit`` entries with IDs between two others, the oldest first."""
@@ -276,7 +313,31 @@ class Ledger:
             victims.setdefault(whole_number(row[0]), []).append(row)
         numbers = {whole_number(row[2]) for row in rows if row[2] is not None}
         names = await self._names(sorted(numbers))
-        return [self._record(row, victims.get(whole_number(row[0]), ()), names) for row in rows]
+        shadows = await self._shadows(ids, places) if await self._has_shadows() else {}
+        return [
+            self._record(row, victims.get(number, ()), names, shadows.get(number, ()))
+            for number, row in zip(ids, rows, strict=True)
+        ]
+
+    async def _has_shadows(self) -> bool:
+        """Return whether the ledger has the table of shadow policies."""
+        self._shadowed = self._shadowed or SHADOW in await self._database.tables()
+        return self._shadowed
+
+    async def _shadows(
+        self, ids: Sequence[int], places: str
+    ) -> Mapping[int, Sequence[LedgerShadow]]:
+        """Return the choices of shadow policies by decision, those of a decision by name."""
+        found: dict[int, list[LedgerShadow]] = {}
+        for number, policy, body in await self._database.fetch(
+            "SELECT decision, name.text, body FROM shadow JOIN name ON name.id = shadow.policy"  # noqa: S608 - numbers
+            f" WHERE decision IN ({places}) ORDER BY decision, name.text",
+            *ids,
+        ):
+            decision = whole_number(number)
+            shadow = LedgerShadow(str(policy), self._entry(decision, body))
+            found.setdefault(decision, []).append(shadow)
+        return found
 
     async def _names(self, numbers: Sequence[int]) -> Mapping[int, str]:
         if not numbers:
@@ -287,20 +348,28 @@ class Ledger:
             whole_number(row[0]): str(row[1]) for row in await self._database.fetch(query, *numbers)
         }
 
-    def _record(self, row: Row, victims: Sequence[Row], names: Mapping[int, str]) -> LedgerRecord:
-        number, state, node, ended, body = row
+    def _entry(self, number: int, body: Value) -> LedgerEntry:
         try:
-            entry = decode_body(whole_number(number), body if isinstance(body, bytes) else b"")
+            return decode_body(number, body if isinstance(body, bytes) else b"")
         except UnreadableEntryError as error:
-            text = f"{self.location}: entry {format_id(whole_number(number))}: {error}"
-            raise LedgerError(text) from None
+            raise LedgerError(f"{self.location}: entry {format_id(number)}: {error}") from None
+
+    def _record(
+        self,
+        row: Row,
+        victims: Sequence[Row],
+        names: Mapping[int, str],
+        shadows: Sequence[LedgerShadow],
+    ) -> LedgerRecord:
+        number, state, node, ended, body = row
+        entry = self._entry(whole_number(number), body)
         outcome = Outcome(
             STATES[whole_number(state)] if whole_number(state) < len(STATES) else State.UNKNOWN,
             "" if node is None else names.get(whole_number(node), ""),
             _time(entry.id, ended),
             tuple(_victims(entry.id, victims)),
         )
-        return LedgerRecord(entry, outcome)
+        return LedgerRecord(entry, outcome, tuple(shadows))
 
 
 def _victims(number: int, rows: Sequence[Row]) -> Iterator[VictimOutcome]:

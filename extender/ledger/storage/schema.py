@@ -4,7 +4,9 @@ Names that repeat (namespaces, priority classes, owners, nodes) are numbers in `
 looked up by a 48-bit hash of ``namespace/name``, and compared with the entry that is found. The
 outcome is apart from the body, with times as microseconds after the decision. ``total`` and
 ``budget`` count by the hour, so that statistics need not read all decisions; they are written in
-the transaction that writes a decision.
+the transaction that writes a decision. ``shadow`` has what shadow policies would have chosen, with
+the cost of the choice and of theirs; ledgers that were made without it get it when they are opened
+for writing.
 """
 
 from __future__ import annotations
@@ -25,6 +27,12 @@ from extender.ledger.storage.database import (
 )
 
 HOUR_NS: Final = 3600 * 10**9
+SHADOW: Final = "shadow"
+_SHADOW_COLUMNS: Final = (
+    "decision", "policy", "differs",
+    "live_refusals", "live_victims", "live_violations", "live_cpu", "live_devices",
+    "refusals", "victims", "violations", "cpu", "devices",
+)  # fmt: skip
 
 
 class Role(IntEnum):
@@ -42,6 +50,15 @@ class Role(IntEnum):
 def pod_hash(key: str) -> int:
     """Return the hash of ``namespace/name`` by which a pod is looked up."""
     return int.from_bytes(blake2b(key.encode(), digest_size=6).digest(), "big")
+
+
+def shadow_table(dialect: Dialect) -> str:
+    """Return the statement that makes the table of shadow policies, unless there is one."""
+    columns = ", ".join(f"{name} BIGINT NOT NULL" for name in _SHADOW_COLUMNS)
+    return (
+        f"CREATE TABLE IF NOT EXISTS shadow ({columns}, body {dialect.blob} NOT NULL,"
+        f" PRIMARY KEY (decision, policy)){dialect.clustered}"
+    )
 
 
 def definitions(dialect: Dialect) -> Sequence[Statement]:
@@ -80,6 +97,7 @@ def definitions(dialect: Dialect) -> Sequence[Statement]:
                 digest {blob} PRIMARY KEY, hour BIGINT NOT NULL, body {blob} NOT NULL
             )""",
             "CREATE INDEX blob_by_hour ON blob (hour)",
+            shadow_table(dialect),
         )
     ] + [Statement("INSERT INTO ledger_format (version) VALUES ($1)", [(FORMAT,)])]
 
@@ -108,3 +126,5 @@ async def ensure_ledger(database: Database) -> None:
             if not await database.tables():
                 raise
     await require_ledger(database)
+    if SHADOW not in await database.tables():
+        await database.write([Statement(shadow_table(database.dialect))])

@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from extender.ledger.choice_cost import choice_cost, differs, lost_work
 from extender.ledger.entry import (
     LedgerEntry,
     LedgerPod,
+    LedgerShadow,
     Outcome,
     State,
     VictimOutcome,
@@ -23,8 +25,6 @@ from extender.ledger.storage.schema import HOUR_NS, Role, ensure_ledger, pod_has
 STATES: Final = tuple(State)
 _MAX_NAMES: Final = 100_000
 _NAMES_AT_ONCE: Final = 500
-_MOST_WORK: Final = 2**44
-_UNCOUNTED: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 _INSERT_NAME: Final = "INSERT INTO name (text) VALUES ($1) ON CONFLICT (text) DO NOTHING"
 _INSERT_DECISION: Final = (
@@ -51,10 +51,23 @@ _UPDATE_VICTIM: Final = (
     "UPDATE victim SET gone = $3, replacement = $4, node = $5, bound = $6"
     " WHERE decision = $1 AND place = $2"
 )
+_INSERT_SHADOW: Final = (
+    "INSERT INTO shadow (decision, policy, differs, live_refusals, live_victims, live_violations,"
+    " live_cpu, live_devices, refusals, victims, violations, cpu, devices, body)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+    " ON CONFLICT (decision, policy) DO NOTHING"
+)
 _INSERT_BLOB: Final = (
     "INSERT INTO blob (digest, hour, body) VALUES ($1, $2, $3)"
     " ON CONFLICT (digest) DO UPDATE SET hour = excluded.hour"
 )
+
+
+class ComparedShadow(NamedTuple):
+    """What a shadow policy would have chosen, and the entry of the decision."""
+
+    shadow: LedgerShadow
+    live: LedgerEntry
 
 
 class Blob(NamedTuple):
@@ -69,11 +82,12 @@ class LedgerBatch:
     """What is written in one transaction.
 
     ``outcomes`` are by the ID of their entry. The entries and blobs are of the ``hour`` since the
-    epoch.
+    epoch. The entries of ``shadows`` are written with them, or before.
     """
 
     entries: Sequence[LedgerEntry] = ()
     outcomes: Mapping[int, Outcome] = field(default_factory=dict)
+    shadows: Sequence[ComparedShadow] = ()
     blobs: Sequence[Blob] = ()
     hour: int = 0
 
@@ -109,12 +123,14 @@ class LedgerStore:
         await self._number(
             {name for entry in entries for name in _names(entry)}
             | {name for each in batch.outcomes.values() for name in _nodes(each)}
+            | {each.shadow.policy for each in batch.shadows}
         )
         inserted = {entry.id for entry in entries}
         later = {key: each for key, each in batch.outcomes.items() if key not in inserted}
         statements = [*self._insertions(entries, batch.outcomes), *self._updates(later)]
         blobs = [(blob.digest, batch.hour, blob.body) for blob in batch.blobs]
         statements.append(Statement(_INSERT_BLOB, blobs))
+        statements.append(Statement(_INSERT_SHADOW, [*map(self._shadow_row, batch.shadows)]))
         await self._database.write([each for each in statements if each.rows])
         self._unmeasured -= len(entries)
 
@@ -141,6 +157,7 @@ class LedgerStore:
         statements = [
             Statement("DELETE FROM decision WHERE id < $1", [(first,)]),
             Statement("DELETE FROM victim WHERE decision < $1", [(first,)]),
+            Statement("DELETE FROM shadow WHERE decision < $1", [(first,)]),
             # Each hour, all blobs in use are written again: those of older hours are not needed.
             Statement("DELETE FROM blob WHERE hour < $1", [(time_of_id(first) // HOUR_NS,)]),
             Statement("DELETE FROM total WHERE hour < $1", [(hour,)]),
@@ -225,6 +242,12 @@ class LedgerStore:
         yield Statement(_ADD_TOTAL, list(self._totals(entries)))
         yield Statement(_ADD_BUDGET, list(self._budgets(entries)))
 
+    def _shadow_row(self, each: ComparedShadow) -> Row:
+        shadow, live = each.shadow.entry, each.live
+        costs = (*choice_cost(live), *choice_cost(shadow))
+        policy, differing = self._numbers[each.shadow.policy], 1 if differs(live, shadow) else 0
+        return (live.id, policy, differing, *costs, encode_body(shadow))
+
     def _columns(self, pod: LedgerPod) -> tuple[int, int, int]:
         namespace, priority_class = self._numbers[pod.namespace], self._numbers[pod.priority_class]
         return pod_hash(pod.key), namespace, priority_class
@@ -284,20 +307,6 @@ def _number_in(rows: Sequence[Row]) -> int | None:
     """Return the number that is the only result of a query."""
     found = rows[0][0] if rows else None
     return found if isinstance(found, int) else None
-
-
-def lost_work(pod: LedgerPod) -> tuple[int, int]:
-    """Return the work that is lost with a pod: milliCPU, and units of devices, by seconds.
-
-    Each is at most ``_MOST_WORK``, so that the sums of half a million pods have 64 bits.
-    """
-    devices = sum(n for name, n in pod.requests.items() if _is_device(name))
-    work = (pod.requests.get("cpu", 0) * pod.run_seconds, devices * pod.run_seconds)
-    return min(work[0], _MOST_WORK), min(work[1], _MOST_WORK)
-
-
-def _is_device(resource: str) -> bool:
-    return resource not in _UNCOUNTED and not resource.startswith("hugepages-")
 
 
 def since(number: int, at_ns: int) -> int | None:

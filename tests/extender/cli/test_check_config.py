@@ -123,6 +123,61 @@ def test_the_token_may_be_in_the_environment(
     assert load_errors(path) == [f"F:2: page.tokenFile: ${VARIABLE}: {SHORT}"]
 
 
+POLICY = """apiVersion: reprieve.dev/v1alpha1
+kind: PreemptionPolicy
+metadata: {name: own}
+rules: [{name: all}]
+"""
+UNKNOWN = "no such file or built-in policy (kube-scheduler)"
+DISTINCT = "expected policies of different names"
+SHADOWS: dict[str, tuple[str, list[str]]] = {
+    "valid": ("mode: observe\npolicy: own.yaml\nshadow: [kube-scheduler]\n", []),
+    "the live policy": ("policy: own.yaml\nshadow: [own.yaml, kube-scheduler]\n", []),
+    "an unknown mode": (
+        "mode: watch\n",
+        ["F:1: mode: Invalid enum value 'watch'; expected one of enforce, observe"],
+    ),
+    "an unknown policy": (
+        "shadow: [kube-scheduler, other]\n",
+        [f"F:1: shadow[1]: policy 'D/other': {UNKNOWN}"],
+    ),
+    "an invalid policy": (
+        "shadow: [broken.yaml]\n",
+        ["F:1: shadow[0]: D/broken.yaml:4: rules: Expected array of length >= 1"],
+    ),
+    "one name twice": (
+        "shadow: [own.yaml, kube-scheduler, same.yaml]\n",
+        [f"F:1: shadow[2]: 'own' is the name in shadow[0] as well; {DISTINCT}"],
+    ),
+    "the name of the observed policy": (
+        "mode: observe\nshadow: [kube-scheduler]\n",
+        [f"F:2: shadow[0]: 'kube-scheduler' is the name in policy as well; {DISTINCT}"],
+    ),
+    "too many": (
+        "shadow: [a, b, c, d, e]\n",
+        ["F:1: shadow: Expected array of length <= 4"],
+    ),
+    "no share": (
+        "shadowCPUShare: 0\n",
+        ["F:1: shadowCPUShare: Expected float > 0.0"],
+    ),
+    "more than a core": (
+        "shadowCPUShare: 1.5\n",
+        ["F:1: shadowCPUShare: Expected float <= 1.0"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "errors"), SHADOWS.values(), ids=SHADOWS)
+def test_errors_of_shadow_policies(content: str, errors: list[str], tmp_path: Path) -> None:
+    files = {"own": POLICY, "same": POLICY, "broken": POLICY.replace("[{name: all}]", "[]")}
+    for name, text in files.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    path = tmp_path / "reprieve.yaml"
+    path.write_text(content)
+    assert load_errors(path) == errors
+
+
 def load_errors(path: Path) -> list[str]:
     """Return the errors of a configuration file."""
     try:

@@ -13,7 +13,14 @@ from contextlib import AsyncExitStack
 import pytest
 from msgspec.structs import replace
 
-from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, State, VictimOutcome
+from extender.ledger.entry import (
+    LedgerEntry,
+    LedgerRecord,
+    LedgerShadow,
+    Outcome,
+    State,
+    VictimOutcome,
+)
 from extender.ledger.statistics import GroupTotal, Outcomes, Period, read_statistics
 from extender.ledger.storage.database import Database, LedgerError, NoLedgerError, Statement
 from extender.ledger.storage.location import open_database
@@ -28,7 +35,13 @@ from extender.ledger.storage.queries import (
 )
 from extender.ledger.storage.schema import Role
 from extender.ledger.storage.sqlite_database import Access
-from extender.ledger.storage.store import Blob, LedgerBatch, LedgerStore, Limits
+from extender.ledger.storage.store import (
+    Blob,
+    ComparedShadow,
+    LedgerBatch,
+    LedgerStore,
+    Limits,
+)
 from tests.builders.ledger_entries import DAY_NS, HOUR_NS, NOON_NS, ledger_entry, ledger_pod
 
 NOON = NOON_NS // HOUR_NS
@@ -71,8 +84,56 @@ def plain(*entries: LedgerEntry) -> list[LedgerRecord]:
     ]
 
 
+def shadowed(live: LedgerEntry, **shadows: LedgerEntry) -> list[ComparedShadow]:
+    """Return what shadow policies would have chosen in place of an entry, by their names."""
+    return [
+        ComparedShadow(LedgerShadow(name, replace(each, id=live.id)), live)
+        for name, each in shadows.items()
+    ]
+
+
 class StoreCases:
     """The tests."""
+
+    async def test_reads_shadows_that_are_written_with_their_entry_or_later(
+        self, store: LedgerStore, ledger: Ledger
+    ) -> None:
+        first, second, third = (ledger_entry(minutes(n), WEB, ETL) for n in range(3))
+        other = ledger_entry(minutes(0), WEB, LINT, node="node-3")
+        await store.write(LedgerBatch([first, second], shadows=shadowed(first, same=first)))
+        await store.write(LedgerBatch([third], shadows=shadowed(second, fair=other, calm=second)))
+        await store.write(LedgerBatch(shadows=shadowed(second, fair=other)))  # once more
+        found = {each.entry.id: each.shadows for each in await ledger.records(ALL, 9)}
+        assert found == {
+            third.id: (),
+            second.id: (
+                LedgerShadow("calm", second),
+                LedgerShadow("fair", replace(other, id=second.id)),
+            ),
+            first.id: (LedgerShadow("same", first),),
+        }
+
+    async def test_ledgers_without_shadows_are_read_and_get_their_table(
+        self, store: LedgerStore, ledger: Ledger, database: Database
+    ) -> None:
+        entry = ledger_entry(minutes(0), WEB, ETL)
+        await store.write(LedgerBatch([entry]))
+        await database.write([Statement("DROP TABLE shadow")])
+        await ledger.require()
+        assert await ledger.records(ALL, 9) == plain(entry)
+        await store.prepare()
+        await store.write(LedgerBatch(shadows=shadowed(entry, calm=entry)))
+        [found] = await ledger.records(ALL, 9)
+        assert found.shadows == (LedgerShadow("calm", entry),)
+
+    async def test_shadows_are_deleted_with_their_entries(
+        self, store: LedgerStore, database: Database
+    ) -> None:
+        entries = [ledger_entry(minutes(60 * n), WEB, ETL) for n in range(2)]
+        each_shadowed = [pair for entry in entries for pair in shadowed(entry, calm=entry)]
+        await store.write(LedgerBatch(entries, shadows=each_shadowed))
+        await store.prune(minutes(60) + HOUR_NS, Limits(HOUR_NS, 2**40), 10)
+        assert await database.fetch("SELECT decision FROM shadow") == [(entries[1].id,)]
 
     async def test_reads_what_was_written(self, store: LedgerStore, ledger: Ledger) -> None:
         first = ledger_entry(minutes(0), WEB, ETL, LINT, budgets=("data/etl",))

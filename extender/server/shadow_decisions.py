@@ -1,0 +1,183 @@
+"""Decisions that are only recorded: what shadow policies would have chosen.
+
+A preempt call is answered first. Then each shadow policy decides it again, on the snapshot of the
+answer, however much later that is: so the same policy always makes the same choice, unless the
+answer was cut short at its deadline. Filter calls have no policy, and are not decided again.
+
+Each shadow policy has an engine of its own, with its own columns. Their decisions wait in a queue,
+and are made within a share of one core (:mod:`extender.server.cpu_share`). If too many wait, the
+newest are dropped and counted: memory is limited, since each keeps its snapshot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from extender.kube.rest.clock import Clock
+from extender.protocol.preempt_verb import PreemptArgs
+from extender.protocol.request_size import Steps
+from extender.protocol.verb_context import AnswerContext, CallContext, Search, VerbResult
+from extender.server.cpu_share import CpuShare
+from extender.server.decision_steps import decide_in_steps
+from policies.engine_selection import build_engine
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.engine import Engine
+from policies.preemption.policy import PolicyRule, SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
+from policies.preemption.time_limit import HasTimeLeft
+
+if TYPE_CHECKING:
+    from extender.ledger.entry import LedgerEntry
+
+MOST_WAITING: Final = 256
+_MOST_BYTES: Final = 8 * 2**20
+"""The bodies of the calls that wait; decoded, they take a few times as much memory."""
+_FOLLOW_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 0.05
+_NO_DEADLINE: Final = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedCall:
+    """A preempt call that was answered: the context of its decision, and the choice.
+
+    The context holds later, too (:func:`extender.protocol.own_choice.settled`). ``size`` is that
+    of the body in bytes. ``entry`` is that of the ledger, if there is one.
+    """
+
+    args: PreemptArgs
+    size: int
+    context: CallContext
+    answer: VerbResult
+    answered: AnswerContext
+    entry: LedgerEntry | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowChoice:
+    """What a shadow policy would have chosen; ``seconds`` is the duration of its decision."""
+
+    context: CallContext
+    answer: VerbResult
+    seconds: float
+
+
+class ShadowDecisions:
+    """The shadow policies of an extender, and the calls that they are to decide.
+
+    ``record`` is called with each of their choices, ``drop`` when one is dropped.
+    """
+
+    def __init__(
+        self,
+        policies: Sequence[SchedulerRules],
+        search: Search,
+        share: CpuShare,
+        clock: Clock,
+        record: Callable[[DecidedCall, ShadowChoice], None],
+        drop: Callable[[], None],
+    ) -> None:
+        self._engines: list[Engine] = [ReferenceEngine(each) for each in policies]
+        self._search = search
+        self._share = share
+        self._clock = clock
+        self._record = record
+        self._drop = drop
+        self._waiting: deque[DecidedCall] = deque()
+        self._bytes = 0
+        self._combined: tuple[SchedulerRules, SchedulerRules] | None = None
+
+    @property
+    def rules(self) -> Sequence[SchedulerRules]:
+        """The rules of the shadow policies, in the order of the configuration."""
+        return [engine.rules for engine in self._engines]
+
+    def use(self, index: int, engine: Engine) -> None:
+        """Decide by another engine of a shadow policy from the next decision on."""
+        self._engines[index] = engine
+        self._combined = None
+
+    def combined_with(self, rules: SchedulerRules) -> SchedulerRules:
+        """Return rules that decide as ``rules``, and read what the shadow policies read as well."""
+        if self._combined is None or self._combined[0] is not rules:
+            self._combined = rules, combined_rules(rules, self.rules)
+        return self._combined[1]
+
+    def add(self, decided: DecidedCall) -> None:
+        """Decide a call later, unless too many wait."""
+        if len(self._waiting) >= MOST_WAITING or self._bytes + decided.size > _MOST_BYTES:
+            for _ in self._engines:
+                self._drop()
+            return
+        self._waiting.append(decided)
+        self._bytes += decided.size
+
+    async def run(self, synced: Awaitable[None], snapshot: Callable[[], Snapshot]) -> None:
+        """Decide the calls that wait, from ``synced`` on, until cancelled.
+
+        In between, the engines follow ``snapshot``, so that no decision has many changes to apply.
+        """
+        await synced
+        for index, rules in enumerate(self.rules):
+            engine = await asyncio.to_thread(build_engine, rules)
+            await asyncio.to_thread(engine.follow, snapshot())
+            if self._engines[index].rules is rules:  # not reloaded meanwhile
+                self.use(index, engine)
+        follow_at = 0.0
+        while True:
+            await self._clock.sleep(_POLL_SECONDS)
+            await self.decide_waiting()
+            if self._clock.monotonic() >= follow_at:
+                await self._share.run(self._follow(snapshot))
+                follow_at = self._clock.monotonic() + _FOLLOW_SECONDS
+
+    async def decide_waiting(self) -> None:
+        """Decide the calls that wait."""
+        while self._waiting:
+            decided = self._waiting.popleft()
+            self._bytes -= decided.size
+            for engine in tuple(self._engines):
+                await self._decide(decided, engine)
+
+    async def _decide(self, decided: DecidedCall, engine: Engine) -> None:
+        context = replace(decided.context, engine=engine, search=self._search)
+
+        def decide(has_time_left: HasTimeLeft) -> VerbResult:
+            return decided.args.decide(replace(context, has_time_left=has_time_left))
+
+        try:
+            steps = decide_in_steps(decide, _NO_DEADLINE, self._clock)
+            answer, seconds = await self._share.run(steps)
+            self._record(decided, ShadowChoice(context, answer, seconds))
+        except Exception as error:  # noqa: BLE001 - outermost: a defect must not end the extender
+            name = engine.rules.policy.name
+            structlog.get_logger().error("shadow_failed", policy=name, exc_info=error)
+            self._drop()
+
+    def _follow(self, snapshot: Callable[[], Snapshot]) -> Steps[None]:
+        for engine in self._engines:
+            engine.follow(snapshot())
+            yield
+
+
+def combined_rules(rules: SchedulerRules, others: Sequence[SchedulerRules]) -> SchedulerRules:
+    """Return rules that decide as ``rules``, and read what the ``others`` read as well."""
+    return replace(rules, policy_rules=(*rules.policy_rules, *_read_only(others)))
+
+
+def _read_only(others: Sequence[SchedulerRules]) -> Iterator[PolicyRule]:
+    """Yield the policies of others, each of which applies to no preemptor."""
+    for each in others:
+        for rule in each.policy_rules:
+            yield PolicyRule(rule.name, _applies_never, rule.policy, rule.annotations)
+        yield PolicyRule("", _applies_never, each.policy)
+
+
+def _applies_never(_: Pod) -> bool:
+    return False

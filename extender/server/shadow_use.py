@@ -1,0 +1,105 @@
+"""The shadow policies of a serving process, as the configuration asks for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from extender.config.component_config import Config
+from extender.kube.rest.clock import Clock
+from extender.ledger.choice_cost import differs
+from extender.ledger.entry import LedgerEntry, LedgerShadow, entry_id
+from extender.ledger.entry_builder import EntryBuilder
+from extender.ledger.writer import LedgerWriter
+from extender.observability.decision_log import count_reasons
+from extender.server.cpu_share import CpuShare
+from extender.server.shadow_decisions import DecidedCall, ShadowChoice, ShadowDecisions
+from extender.server.shadow_metrics import ShadowMetrics
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.explanation import guard_actions
+from policies.preemption.policy import SchedulerRules
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowRecorder:
+    """Records what shadow policies would have chosen: in metrics, in the log, and in a ledger."""
+
+    builder: EntryBuilder
+    metrics: ShadowMetrics
+    writer: LedgerWriter | None = None
+
+    def record(self, decided: DecidedCall, choice: ShadowChoice) -> None:
+        """Record a choice beside that of the answer."""
+        policy = choice.context.rules.policy.name
+        live = decided.entry or self._live_entry(decided)
+        shadow = self._shadow_entry(decided, choice, live)
+        self.metrics.observe(policy, live, shadow, choice.seconds)
+        if decided.entry is not None and self.writer is not None:
+            self.writer.add_shadow(LedgerShadow(policy, shadow), live)
+        if differs(live, shadow):
+            structlog.get_logger().info(
+                "shadow",
+                pod=live.pod.key,
+                policy=policy,
+                node=shadow.node,
+                victims=[pod.key for pod in shadow.victims],
+                live_node=live.node,
+                live_victims=[pod.key for pod in live.victims],
+                request_id=live.request_id,
+            )
+
+    def _live_entry(self, decided: DecidedCall) -> LedgerEntry:
+        """Return the entry of a decision that no ledger keeps."""
+        number, context = entry_id(decided.answered.at_ns, 0), decided.context
+        return self.builder.entry(
+            number,
+            "",
+            decided.answer,
+            context.snapshot,
+            context.rules,
+            decided.answered,
+            Counter(),
+        )
+
+    def _shadow_entry(
+        self, decided: DecidedCall, choice: ShadowChoice, live: LedgerEntry
+    ) -> LedgerEntry:
+        answer, context, decision = choice.answer, choice.context, choice.answer.decision
+        reasons = count_reasons(decision.rejected)
+        if isinstance(decision, PreemptionDecision):
+            guards = guard_actions(decision, reasons, context.snapshot, context.rules)
+            answer = replace(answer, guards=guards)
+        answered = replace(decided.answered, seconds=choice.seconds)
+        return self.builder.entry(
+            live.id, live.digest, answer, context.snapshot, context.rules, answered, reasons
+        )
+
+
+def build_shadows(
+    config: Config,
+    policies: Sequence[SchedulerRules],
+    clock: Clock,
+    idle_seconds: Callable[[], float],
+    registry: CollectorRegistry,
+    writer: LedgerWriter | None,
+) -> ShadowDecisions:
+    """Return what decides by the shadow policies of a configuration, and records that.
+
+    ``idle_seconds`` returns how long no call has been in progress.
+    """
+    metrics = ShadowMetrics(registry)
+    for rules in policies:
+        metrics.initialize(rules.policy.name)
+    builder = EntryBuilder("" if config.ledger is None else config.ledger.team_label)
+    return ShadowDecisions(
+        policies,
+        config.search,
+        CpuShare(config.shadow_cpu_share, clock, idle_seconds),
+        clock,
+        ShadowRecorder(builder, metrics, writer).record,
+        metrics.dropped.inc,
+    )
