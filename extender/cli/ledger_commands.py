@@ -64,7 +64,12 @@ def list_decisions(
     namespace: NamespaceOption = "",
     priority_class: ClassOption = "",
     kind: Annotated[
-        Kind, typer.Option("--kind", help="preemptions: decisions with victims; all: every one.")
+        Kind,
+        typer.Option(
+            "--kind",
+            help="preemptions: decisions with victims; differences: those that a shadow policy "
+            "has made otherwise; all: every one.",
+        ),
     ] = Kind.PREEMPTIONS,
     limit: Annotated[
         int,
@@ -76,7 +81,7 @@ def list_decisions(
 
     --namespace and --class select those whose preemptor or one of whose victims has them.
     """
-    since_ns, until_ns = _times(since or _BEGINNING, until)
+    since_ns, until_ns = period_times(since or _BEGINNING, until)
     selection = Selection(since_ns, until_ns, namespace, priority_class, kind)
 
     async def read(database: Database) -> list[LedgerRecord]:
@@ -114,7 +119,7 @@ def show_decision(
         log_line(f"there is no decision {decision} in the ledger")
         raise typer.Exit(1)
     document = decision_account(record, record.entry.pod.key)
-    kept = msgspec.to_builtins({"entry": record.entry, "outcome": record.outcome})
+    kept = msgspec.to_builtins(record)
 
     def table(_: TableRows) -> RenderableType:
         fields = rows_table(("field", "value"), field_rows(kept))
@@ -138,11 +143,11 @@ def show_statistics(
     ] = 10,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Count preempted pods, lost work, violated budgets, thrashing pairs and outcomes.
+    """Count preempted pods, lost work, violated budgets, outcomes, and differences of policies.
 
     The period consists of whole hours; by default it is the last 24 hours.
     """
-    since_ns, until_ns = _times(since or _DAY, until)
+    since_ns, until_ns = period_times(since or _DAY, until)
     period = Period(since_ns, until_ns, namespace, priority_class)
 
     async def read(database: Database) -> Statistics:
@@ -157,7 +162,7 @@ def show_statistics(
     print_answer(output, answer)
 
 
-def _times(since: TimeBound, until: TimeBound | None) -> tuple[int, int]:
+def period_times(since: TimeBound, until: TimeBound | None) -> tuple[int, int]:
     """Return the times of a period. Raise LedgerOptionsError if it ends before it begins."""
     now_ns = SystemClock().now_ns()
     since_ns = since.resolve(now_ns)

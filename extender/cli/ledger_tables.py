@@ -9,16 +9,22 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from extender.kube.decoders.object_meta import format_time
+from extender.ledger.choice_cost import ChoiceCost
 from extender.ledger.decision_rows import DecisionRow, in_seconds, list_document
 from extender.ledger.entry import LedgerRecord
 from extender.ledger.outcome_text import elapsed_text
 from extender.ledger.statistics import GroupTotal, Statistics
+from extender.ledger.storage.shadow_totals import ShadowTotal
 from extender.terminal.output import TableRows
 from extender.terminal.plain_tables import rows_table
 
 LIST_COLUMNS: Final = (
     "id", "at", "verb", "preemptor", "priority", "node", "victims", "decidedBy", "state",
     "boundAfterSeconds", "fallback",
+)  # fmt: skip
+COST_COLUMNS: Final = ("refusals", "victims", "numPDBViolations", "coreHours", "deviceHours")
+_COST_HEAD: Final = (
+    "refusals", "victims", "PDB violations", "core-hours lost", "device-hours lost",
 )  # fmt: skip
 GROUP_COLUMNS: Final = ("group", "victims", "preemptors", "coreHours", "deviceHours")
 _MILLICORE_HOUR: Final = 1000 * 3600
@@ -55,6 +61,26 @@ class ThrashDocument(TypedDict):
     byOther: int
 
 
+class CostDocument(TypedDict):
+    """What choices cost; see ChoiceCost."""
+
+    refusals: int
+    victims: int
+    numPDBViolations: int
+    coreHours: float
+    deviceHours: float
+
+
+class ShadowDocument(TypedDict):
+    """The decisions that a shadow policy has made as well, and the cost of both choices."""
+
+    policy: str
+    decisions: int
+    differences: int
+    live: CostDocument
+    shadow: CostDocument
+
+
 class StatisticsDocument(TypedDict):
     """The output of ``ledger stats -o json``."""
 
@@ -68,6 +94,7 @@ class StatisticsDocument(TypedDict):
     outcomes: OutcomesDocument
     budgets: dict[str, int]
     thrash: list[ThrashDocument]
+    shadows: list[ShadowDocument]
 
 
 def list_rows(records: Sequence[LedgerRecord]) -> Iterator[Sequence[object]]:
@@ -126,7 +153,34 @@ def statistics_document(found: Statistics) -> StatisticsDocument:
             {"one": one, "other": other, "byOne": by_one, "byOther": by_other}
             for one, other, by_one, by_other in found.thrash
         ],
+        "shadows": shadow_documents(found.shadows),
     }
+
+
+def shadow_documents(totals: Sequence[ShadowTotal]) -> list[ShadowDocument]:
+    """Return the totals of shadow policies."""
+    return [
+        {
+            "policy": each.policy,
+            "decisions": each.decisions,
+            "differences": each.differences,
+            "live": _cost_document(each.live),
+            "shadow": _cost_document(each.shadow),
+        }
+        for each in totals
+    ]
+
+
+def shadow_table(totals: Sequence[ShadowTotal]) -> RenderableType:
+    """Return two rows for each shadow policy: the cost of the answers, and that of its choices."""
+    rows: list[Sequence[object]] = []
+    for each in shadow_documents(totals):
+        live, shadow = each["live"], each["shadow"]
+        counts = each["policy"], each["decisions"], each["differences"]
+        rows.append((*counts, "live", *(live[column] for column in COST_COLUMNS)))
+        rows.append(("", "", "", "shadow", *(shadow[column] for column in COST_COLUMNS)))
+    head = ("shadow policy", "decisions", "differ", "choice", *_COST_HEAD)
+    return rows_table(head, ([_plain(each) for each in row] for row in rows))
 
 
 def statistics_rows(found: Statistics) -> Iterator[Sequence[object]]:
@@ -154,6 +208,8 @@ def statistics_table(found: Statistics, most: int) -> RenderableType:
     pairs = [
         (each["one"], each["other"], each["byOne"], each["byOther"]) for each in document["thrash"]
     ]
+    if found.shadows:
+        parts.append(shadow_table(found.shadows))
     parts += _some(("preempt each other", "", "first by second", "second by first"), pairs, most)
     return Group(*parts)
 
@@ -165,6 +221,16 @@ def _group_document(group: GroupTotal) -> GroupDocument:
         "preemptors": group.preemptors,
         "coreHours": round(group.cpu / _MILLICORE_HOUR, 2),
         "deviceHours": round(group.devices / _HOUR, 2),
+    }
+
+
+def _cost_document(cost: ChoiceCost) -> CostDocument:
+    return {
+        "refusals": cost.refusals,
+        "victims": cost.victims,
+        "numPDBViolations": cost.violations,
+        "coreHours": round(cost.cpu / _MILLICORE_HOUR, 2),
+        "deviceHours": round(cost.devices / _HOUR, 2),
     }
 
 
@@ -189,7 +255,11 @@ def _some(
 
 
 def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value) or "none"
+    return _plain(value) or "none"
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _victims(names: Sequence[str], shown: int) -> str:

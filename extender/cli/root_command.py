@@ -225,9 +225,10 @@ def _ledger() -> typer.Typer:
             LazyCommand("show", "Show everything that is kept of a decision.", _ledger_show),
             LazyCommand(
                 "stats",
-                "Count preempted pods, lost work, violated budgets, thrashing pairs and outcomes.",
+                "Count preempted pods, lost work, violated budgets, outcomes and differences.",
                 _ledger_stats,
             ),
+            LazyCommand("diff", "Compare decisions with those of shadow policies.", _ledger_diff),
             LazyCommand("export", "Write decisions as Parquet files, by day.", _ledger_export),
         ),
     )
@@ -249,6 +250,12 @@ def _ledger_stats() -> typer.Typer:
     from extender.cli.ledger_commands import STATS_EXAMPLE, show_statistics
 
     return single_command(show_statistics, STATS_EXAMPLE)
+
+
+def _ledger_diff() -> typer.Typer:
+    from extender.cli.ledger_diff_command import DIFF_EXAMPLE, show_differences
+
+    return single_command(show_differences, DIFF_EXAMPLE)
 
 
 def _ledger_export() -> typer.Typer:

@@ -16,6 +16,7 @@ from extender.ledger.entry import (
     LedgerEntry,
     LedgerPod,
     LedgerRecord,
+    LedgerShadow,
     Outcome,
     State,
     VictimOutcome,
@@ -23,7 +24,7 @@ from extender.ledger.entry import (
 )
 from extender.ledger.storage.location import open_database
 from extender.ledger.storage.sqlite_database import Access
-from extender.ledger.storage.store import LedgerBatch, LedgerStore
+from extender.ledger.storage.store import ComparedShadow, LedgerBatch, LedgerStore
 
 BEGINNING: Final = 1_767_366_245
 """2026-01-02T15:04:05Z, in seconds since the epoch."""
@@ -82,6 +83,17 @@ def decision(
     return LedgerRecord(entry, outcome or Outcome())
 
 
+def shadowed(record: LedgerRecord, **choices: LedgerCandidate | None) -> LedgerRecord:
+    """Return a decision with the choices of shadow policies by name; None is no node."""
+
+    def entry(policy: str, chosen: LedgerCandidate | None) -> LedgerEntry:
+        made = decision(0, record.entry.pod, *([] if chosen is None else [chosen]), policy=policy)
+        return msgspec.structs.replace(made.entry, id=record.entry.id)
+
+    shadows = tuple(LedgerShadow(name, entry(name, each)) for name, each in choices.items())
+    return msgspec.structs.replace(record, shadows=shadows)
+
+
 def bound(seconds: float, node: str, *victims: VictimOutcome) -> Outcome:
     """Return the outcome of a preemptor that was bound."""
     return Outcome(State.BOUND, node, at(seconds), victims)
@@ -95,13 +107,15 @@ def gone(
 
 
 async def write_ledger(path: Path, *records: LedgerRecord) -> str:
-    """Write decisions with their outcomes to the ledger in a file, and return its path."""
+    """Write decisions, with what is known of them, to the ledger in a file; return its path."""
     database = await open_database(str(path), Access.WRITE)
     try:
         store = LedgerStore(database)
         await store.prepare()
         await store.write(LedgerBatch([each.entry for each in records]))
-        await store.write(LedgerBatch(outcomes={each.entry.id: each.outcome for each in records}))
+        outcomes = {each.entry.id: each.outcome for each in records}
+        shadows = [ComparedShadow(each, one.entry) for one in records for each in one.shadows]
+        await store.write(LedgerBatch(outcomes=outcomes, shadows=shadows))
     finally:
         await database.close()
     return str(path)
