@@ -25,7 +25,7 @@ from extender.ledger.cluster_evidence import (
     PodEvent,
     cluster_evidence,
 )
-from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome
+from extender.ledger.entry import LedgerEntry, LedgerRecord, LedgerShadow, Outcome
 from extender.ledger.why import WhyDocument, why_document
 from policies.kubernetes.input_error import InputError
 
@@ -57,6 +57,7 @@ _NO_RECORDS: Final = msgspec.Raw(b"null")
 class _PageRecord(msgspec.Struct):
     entry: LedgerEntry
     outcome: Outcome
+    shadows: tuple[LedgerShadow, ...] = ()
 
 
 class _AnyPage(msgspec.Struct):
@@ -147,7 +148,7 @@ def _records(url: str, request: Request, response: Response) -> list[LedgerRecor
         records = msgspec.json.decode(page.records, type=list[_PageRecord])
     except msgspec.DecodeError as invalid:
         raise MalformedError(f"{url}: a page of another version: {invalid}") from None
-    return [LedgerRecord(each.entry, each.outcome) for each in records]
+    return [LedgerRecord(each.entry, each.outcome, each.shadows) for each in records]
 
 
 _pod = response_decoder("a pod", msgspec.json.Decoder(ClusterPod).decode)

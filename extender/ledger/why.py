@@ -17,6 +17,7 @@ from extender.ledger.entry import (
     LedgerEntry,
     LedgerPod,
     LedgerRecord,
+    LedgerShadow,
     Outcome,
     format_id,
 )
@@ -79,6 +80,7 @@ class DecisionAccount(DecisionSummary):
     comparison: list[ComparisonDocument]
     entry: LedgerEntry
     outcome: Outcome
+    shadows: tuple[LedgerShadow, ...]
 
 
 @final
@@ -126,6 +128,7 @@ def decision_account(record: LedgerRecord, key: str) -> DecisionAccount:
         "comparison": compare(record.entry),
         "entry": record.entry,
         "outcome": record.outcome,
+        "shadows": record.shadows,
     }
 
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from extender.ledger.entry import LedgerCandidate, LedgerEntry, LedgerPod, LedgerRecord, format_id
+from extender.ledger.choice_cost import choice_cost, differs
+from extender.ledger.entry import (
+    LedgerCandidate,
+    LedgerEntry,
+    LedgerPod,
+    LedgerRecord,
+    LedgerShadow,
+    format_id,
+)
 from extender.ledger.outcome_text import preemptor_followed, victim_followed
+from extender.ledger.shadow_text import choice_text, cost_changes
 from extender.ledger_page.amounts import (
     SECOND_NS,
     count_of,
@@ -52,6 +61,16 @@ class SpareView(View, frozen=True, kw_only=True):
     lines: tuple[str, ...] | None
 
 
+class ShadowView(View, frozen=True, kw_only=True):
+    """What a shadow policy would have chosen; ``change`` is "" if it is the same choice."""
+
+    policy: str
+    node: str
+    victims: tuple[PodLink, ...]
+    choice: str
+    change: str
+
+
 class DecisionView(View, frozen=True, kw_only=True):
     """The page of a decision; ``facts`` are its technical fields by name."""
 
@@ -80,6 +99,7 @@ class DecisionView(View, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     message: str
     search: str
+    shadows: tuple[ShadowView, ...]
     facts: Mapping[str, str]
 
 
@@ -122,6 +142,7 @@ def decision_view(
         notes=entry.notes,
         message=entry.message,
         search=entry.search,
+        shadows=tuple(_shadow(entry, each) for each in record.shadows),
         facts=_facts(entry),
     )
 
@@ -169,6 +190,18 @@ def _victim(record: LedgerRecord, place: int, spare: str) -> VictimView:
     )
 
 
+def _shadow(entry: LedgerEntry, shadow: LedgerShadow) -> ShadowView:
+    chosen = shadow.entry
+    changes = cost_changes(choice_cost(entry), choice_cost(chosen))
+    return ShadowView(
+        policy=shadow.policy,
+        node=chosen.node or "",
+        victims=tuple(pod_link(pod) for pod in chosen.victims),
+        choice=choice_text(chosen),
+        change=(", ".join(changes) or "no change in cost") if differs(entry, chosen) else "",
+    )
+
+
 def _amounts(pod: LedgerPod) -> Mapping[str, str]:
     return {name: format_amount(name, amount) for name, amount in pod.requests.items()}
 
@@ -181,6 +214,7 @@ def _facts(entry: LedgerEntry) -> Mapping[str, str]:
     facts = {
         "verb": entry.verb,
         "policy": entry.policy,
+        "mode": "observe: the choice was kube-scheduler's own" if entry.observed else "",
         "kube-scheduler release": entry.release,
         "decided in": f"{entry.took_microseconds / 1000:.1f} ms",
         "request ID": entry.request_id,

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from extender.kube.rest.clock import Clock
 from extender.ledger.entry import LedgerRecord, first_id, format_id, parse_id
-from extender.ledger.storage.queries import Grouping, Ledger
+from extender.ledger.storage.queries import Grouping, Ledger, Selection
 from extender.ledger.storage.schema import HOUR_NS
 from extender.ledger_page.decision_view import (
     DecisionView,
@@ -81,7 +81,11 @@ class Pages:
         records, next_id, looked_at = await self._list(query)
         older = query.url(PATH, before=format_id(next_id)) if next_id else ""
         rows = [decision_row(each) for each in records]
-        return timeline_view(query, totals, rows, older, looked_at)
+        selected = query.selection
+        shadows = await self._ledger.shadow_totals(
+            Selection(query.since_ns, query.until_ns, selected.namespace, selected.priority_class)
+        )
+        return timeline_view(query, totals, rows, shadows, older, looked_at)
 
     async def decision(self, request: web.Request) -> DecisionView:
         """Return a decision. Raise QueryError, NotFoundError or LedgerError."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from extender.ledger.advice import ADVICE, advice
-from extender.ledger.entry import LedgerEntry, LedgerRecord, Outcome, format_id
+from extender.ledger.entry import LedgerEntry, LedgerRecord, LedgerShadow, Outcome, format_id
 from extender.ledger.outcome_text import preemptor_followed, victim_followed
 from extender.ledger.why import decision_account
 from extender.ledger_page.decision_view import SpareLinks
@@ -31,6 +31,7 @@ class PodRecord(View, frozen=True, kw_only=True):
     at: str
     entry: LedgerEntry
     outcome: Outcome
+    shadows: tuple[LedgerShadow, ...]
 
 
 class AccountTopic(View, frozen=True, kw_only=True):
@@ -85,7 +86,13 @@ def pod_view(
 
 def _record(record: LedgerRecord) -> PodRecord:
     entry = record.entry
-    return PodRecord(id=format_id(entry.id), at=entry.at, entry=entry, outcome=record.outcome)
+    return PodRecord(
+        id=format_id(entry.id),
+        at=entry.at,
+        entry=entry,
+        outcome=record.outcome,
+        shadows=record.shadows,
+    )
 
 
 def _place(key: str, record: LedgerRecord) -> int | None:

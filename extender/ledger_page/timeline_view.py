@@ -12,8 +12,10 @@ from typing import Final
 
 from extender.kube.decoders.object_meta import format_time
 from extender.ledger.entry import LedgerRecord, State, format_id
+from extender.ledger.shadow_text import cost_changes
 from extender.ledger.storage.queries import Grouping, Kind, Total
 from extender.ledger.storage.schema import HOUR_NS, Role
+from extender.ledger.storage.shadow_totals import ShadowTotal
 from extender.ledger_page.page_query import RANGES, Counted, PageQuery
 from extender.ledger_page.sentences import headline
 from extender.ledger_page.view import Link, PodLink, View, decision_url, pod_link
@@ -86,6 +88,15 @@ class DecisionRow(View, frozen=True, kw_only=True):
     result: str
 
 
+class ShadowRow(View, frozen=True, kw_only=True):
+    """A shadow policy: how many decisions it made, and how the cost of its choices differs."""
+
+    policy: str
+    decisions: int
+    differences: int
+    change: str
+
+
 class TimelineView(View, frozen=True, kw_only=True):
     """The first page.
 
@@ -115,6 +126,8 @@ class TimelineView(View, frozen=True, kw_only=True):
     older: str
     looked_at: int
     live: bool
+    shadows: tuple[ShadowRow, ...]
+    differences_url: str
 
 
 def bar_hours(query: PageQuery) -> tuple[int, int, int]:
@@ -129,10 +142,12 @@ def timeline_view(
     query: PageQuery,
     totals: Sequence[Total],
     rows: Sequence[DecisionRow],
+    shadows: Sequence[ShadowTotal],
     older: str,
     looked_at: int,
 ) -> TimelineView:
     """Return the page of a query; ``totals`` are of the hours of :func:`bar_hours`."""
+    kinds = [Kind.PREEMPTIONS, *([Kind.DIFFERENCES] if shadows else []), Kind.ALL]
     role = Role.VICTIM if query.counted is Counted.VICTIMS else Role.PREEMPTOR
     wanted = _wanted_group(query)
     counted = [each for each in totals if each.role is role and wanted in ("", each.group)]
@@ -153,7 +168,7 @@ def timeline_view(
         ranges=range_links(query, PATH),
         groupings=_choices(query, "by", [each.value for each in Grouping], query.grouping.value),
         roles=_choices(query, "role", [each.value for each in Counted], query.counted.value),
-        kinds=_choices(query, "kind", [Kind.PREEMPTIONS.value, Kind.ALL.value], kind),
+        kinds=_choices(query, "kind", [each.value for each in kinds], kind),
         parameters=query.parameters,
         filters={name: value for name, value in filters.items() if value},
         without_filters=query.url(PATH, namespace="", node="", before="", **{"class": ""}),
@@ -169,6 +184,17 @@ def timeline_view(
         older=older,
         looked_at=looked_at,
         live=bool(query.range) and "before" not in query.parameters,
+        shadows=tuple(_shadow_row(each) for each in shadows),
+        differences_url=query.url(PATH, kind=Kind.DIFFERENCES.value, before=""),
+    )
+
+
+def _shadow_row(total: ShadowTotal) -> ShadowRow:
+    return ShadowRow(
+        policy=total.policy,
+        decisions=total.decisions,
+        differences=total.differences,
+        change=", ".join(cost_changes(total.live, total.shadow)),
     )
 
 

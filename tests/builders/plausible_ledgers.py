@@ -27,7 +27,7 @@ from extender.ledger.entry import (
 )
 from extender.ledger.storage.location import open_database
 from extender.ledger.storage.sqlite_database import Access
-from extender.ledger.storage.store import LedgerBatch, LedgerStore
+from extender.ledger.storage.store import ComparedShadow, LedgerBatch, LedgerStore
 
 NOW_NS: Final = 1_790_000_000 * 10**9
 """The time at which the ledgers of tests end: 2026-09-21T14:13:20Z."""
@@ -101,7 +101,8 @@ async def write_ledger(path: Path, records: Iterable[LedgerRecord]) -> None:
     while batch := list(islice(remaining, _BATCH)):
         outcomes = {each.entry.id: each.outcome for each in batch if each.entry.victims}
         await store.write(LedgerBatch([each.entry for each in batch]))
-        await store.write(LedgerBatch(outcomes=outcomes))
+        shadows = [ComparedShadow(each, one.entry) for one in batch for each in one.shadows]
+        await store.write(LedgerBatch(outcomes=outcomes, shadows=shadows))
     await database.close()
 
 

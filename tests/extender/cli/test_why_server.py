@@ -23,11 +23,12 @@ from extender.ledger.why import why_document
 from extender.ledger_page.app import PageOptions, build_ui_app
 from fakeapi import FakeCluster
 from tests.builders import Document, manifest, node_json, pod_json
-from tests.builders.ledgers import example_records, write_ledger
+from tests.builders.ledgers import example_records, shadowed, write_ledger
 from tests.commands import reprieve, reprieve_json
 
 TOKEN: Final = "s3cret"
 UID: Final = "f2b7"
+RECORDS: Final = [shadowed(each, careful=None) for each in example_records()]
 
 
 def event(name: str, of: str, reason: str, message: str, **fields: Any) -> Document:
@@ -71,7 +72,7 @@ async def cluster_with(*objects: Document) -> AsyncIterator[FakeCluster]:
 @pytest.fixture
 async def page(tmp_path: Path) -> AsyncIterator[str]:
     """Serve the page of a ledger, and return its URL."""
-    path = await write_ledger(tmp_path / "ledger.db", *example_records())
+    path = await write_ledger(tmp_path / "ledger.db", *RECORDS)
     database = await open_database(path, Access.READ)
     app = build_ui_app(Ledger(database), PageOptions(TOKEN), SystemClock())
     async with TestServer(app) as server:
@@ -194,7 +195,7 @@ async def test_a_page_has_the_records_of_a_pod(tmp_path: Path, page: str) -> Non
     found = await reprieve_json(
         "why", "default/report", "--server", page, "--token-file", str(token)
     )
-    document = why_document("default/report", "", example_records())
+    document = why_document("default/report", "", RECORDS)
     assert found == msgspec.json.decode(msgspec.json.encode(document))
 
 

@@ -11,6 +11,7 @@ from extender.ledger.entry import (
     LedgerEntry,
     LedgerPod,
     LedgerRecord,
+    LedgerShadow,
     Outcome,
     State,
     VictimOutcome,
@@ -85,6 +86,16 @@ def record(
         (VictimOutcome(at + 2 * SECOND, "a-1x", "node-5", at + 60 * SECOND),),
     )
     return LedgerRecord(replace(entry, **changes), followed if outcome is None else outcome)
+
+
+def with_shadows(found: LedgerRecord) -> LedgerRecord:
+    """Return a record with three shadow policies, two of which make another choice."""
+    live = found.entry
+    other = replace(live, node=RIVAL.node, kept=(RIVAL,))
+    refusing = replace(live, node=None, kept=(), refused_attempt="preemptionDelay")
+    choices = {"careful": refusing, "equal": live, "other": other}
+    shadows = tuple(LedgerShadow(name, entry) for name, entry in choices.items())
+    return replace(found, shadows=shadows)
 
 
 def without_victims(**changes: Any) -> LedgerRecord:

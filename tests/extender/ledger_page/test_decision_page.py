@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 from markupsafe import escape
 from msgspec.structs import replace
@@ -17,6 +19,7 @@ from tests.extender.ledger_page.records import (
     RIVAL,
     VICTIM,
     record,
+    with_shadows,
     without_victims,
 )
 
@@ -107,6 +110,21 @@ async def test_the_page_has_what_its_json_has(open_page: OpenPage) -> None:
     ]
     for text in texts:
         assert escape(text) in html
+
+
+async def test_shadow_policies_are_shown_with_what_differs(open_page: OpenPage) -> None:
+    async with open_page([with_shadows(record(observed=True))]) as page:
+        document = await page.json(DECISION)
+        html = unescape(await page.html(DECISION))
+    lost = "-1 victims, -4 core-hours lost"
+    assert [(each["policy"], each["choice"], each["change"]) for each in document["shadows"]] == [
+        ("careful", "no node, because of preemptionDelay", f"+1 refusals, {lost}"),
+        ("equal", "node-7, victims batch/a-1 (10)", ""),
+        ("other", "node-9, victims db/c-1 (10)", "+1 PDB violations, -4 core-hours lost"),
+    ]
+    assert "<td>equal</td><td>the same</td><td>none</td>" in html
+    assert "node-9, victims db/c-1 (10)" in html
+    assert "observe: the choice was kube-scheduler's own" in html
 
 
 async def test_a_decision_without_a_node_is_shown(open_page: OpenPage) -> None:

@@ -19,6 +19,7 @@ from tests.extender.ledger_page.records import (
     PREEMPTOR,
     VICTIM,
     record,
+    with_shadows,
     without_victims,
 )
 
@@ -123,6 +124,23 @@ async def test_decisions_are_filtered(open_page: OpenPage, query: str, count: in
     assert len(document["decisions"]) == count
 
 
+async def test_shadow_policies_are_counted_and_link_to_what_differs(open_page: OpenPage) -> None:
+    records = [record(), with_shadows(record(at=AT + 10**6))]
+    async with open_page(records) as page:
+        document = await page.json("/ui/")
+        html = await page.html("/ui/")
+        differing = await ids(page, document["differencesUrl"])
+    shadows = document["shadows"]
+    assert [(each["policy"], each["decisions"], each["differences"]) for each in shadows] == [
+        ("careful", 1, 1),
+        ("equal", 1, 0),
+        ("other", 1, 1),
+    ]
+    assert shadows[2]["change"] == "+1 PDB violations, -4 core-hours lost"
+    assert shadows[2]["change"] in html
+    assert differing == [f"{records[1].entry.id:016x}"]
+
+
 async def test_the_page_has_what_its_json_has(open_page: OpenPage) -> None:
     async with open_page(ledger_records(300, days=1)) as page:
         document = await page.json("/ui/?kind=all")
@@ -138,7 +156,9 @@ async def test_the_page_has_what_its_json_has(open_page: OpenPage) -> None:
 
 async def test_an_empty_ledger_has_pages(open_page: OpenPage) -> None:
     async with open_page() as page:
-        assert "No decisions in this range." in await page.html("/ui/")
+        timeline = await page.html("/ui/")
+        assert "No decisions in this range." in timeline
+        assert "Shadow policies" not in timeline
         assert "No pods were preempted in this range." in await page.html("/ui/pressure")
 
 
