@@ -20,6 +20,7 @@ from extender.observability.metrics import Metrics
 from extender.secure_serving.connection_limits import ConnectionRegistry
 from extender.server.python_gc import CollectionPauses
 from extender.server.serving_metrics import register_ledger_metrics, register_serving_metrics
+from extender.server.shadow_metrics import ShadowMetrics
 from fakeapi.apiserver.wire.http_messages import Request, Response
 from fakeapi.simulation.world import create_api
 
@@ -100,6 +101,7 @@ def extender_metrics() -> list[MetricRow]:
     connections = ConnectionRegistry(ConnectionLimits(), SystemClock())
     register_serving_metrics(registry, connections, _NoCertificate())
     register_ledger_metrics(registry, _NoLedger())
+    ShadowMetrics(registry)
     registry.register(CollectionPauses(SystemClock().monotonic))
     return list(_registered(registry))
 

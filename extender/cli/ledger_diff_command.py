@@ -19,9 +19,9 @@ from extender.cli.ledger_commands import (
 from extender.cli.ledger_source import LedgerOption, SinceOption, UntilOption, read_ledger
 from extender.cli.ledger_tables import ShadowDocument, shadow_documents, shadow_table
 from extender.kube.decoders.object_meta import format_time
-from extender.ledger.choice_cost import differs
+from extender.ledger.choice_cost import choice_cost, differs
 from extender.ledger.entry import LedgerEntry, LedgerRecord, LedgerShadow, format_id
-from extender.ledger.shadow_text import choice_text, shadow_text
+from extender.ledger.shadow_text import choice_text, cost_changes
 from extender.ledger.statistics import Period
 from extender.ledger.storage.database import Database
 from extender.ledger.storage.queries import Kind, Ledger, Selection
@@ -149,7 +149,7 @@ def _difference(live: LedgerEntry, shadow: LedgerShadow) -> DifferenceDocument:
         "victims": [each.key for each in live.victims],
         "shadowNode": shadow.entry.node,
         "shadowVictims": [each.key for each in shadow.entry.victims],
-        "change": shadow_text(live, shadow.entry),
+        "change": _change(live, shadow.entry),
     }
 
 
@@ -169,15 +169,15 @@ def _table(found: _Found, limit: int) -> RenderableType:
     if found.differing:
         parts.append(
             rows_table(
-                ("id", "at", "preemptor", "chosen", "shadow policy", "would have chosen"),
+                ("id", "preemptor", "chosen", "shadow policy", "would have chosen", "change"),
                 (
                     (
                         format_id(live.id),
-                        live.at,
-                        f"{live.pod.key} ({live.pod.priority})",
-                        choice_text(live),
+                        live.pod.key,
+                        _choice(live),
                         shadow.policy,
-                        shadow_text(live, shadow.entry),
+                        _choice(shadow.entry),
+                        _change(live, shadow.entry),
                     )
                     for live, shadow in found.differing
                 ),
@@ -186,3 +186,14 @@ def _table(found: _Found, limit: int) -> RenderableType:
     if len({live.id for live, _ in found.differing}) >= limit:
         parts.append(Text(f"the newest {limit}; --limit N lists more"))
     return Group(*parts)
+
+
+def _choice(entry: LedgerEntry) -> str:
+    """Return the node and the victims of a choice in short."""
+    if entry.node is None:
+        return choice_text(entry)
+    return f"{entry.node}: {' '.join(pod.key for pod in entry.victims)}"
+
+
+def _change(live: LedgerEntry, shadow: LedgerEntry) -> str:
+    return ", ".join(cost_changes(choice_cost(live), choice_cost(shadow)))

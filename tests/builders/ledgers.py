@@ -161,3 +161,24 @@ def example_records() -> Sequence[LedgerRecord]:
         ),
         decision(90, train, fallback="late: waited 0.5 s", policy="", release=""),
     )
+
+
+def shadowed_records() -> Sequence[LedgerRecord]:
+    """Return the decisions of docs/shadow.md, with those of two shadow policies."""
+
+    def job(name: str, cores: int, gpus: int, hours: int) -> LedgerPod:
+        requests = {"cpu": 1000 * cores, "nvidia.com/gpu": gpus}
+        return prioritized_pod(f"ml/{name}", 100, requests=requests, run_seconds=3600 * hours)
+
+    pretrain = prioritized_pod("ml/pretrain", 1000)
+    urgent = prioritized_pod("shop/urgent", 1000)
+    long_job = candidate("gpu-1", [job("train-0", 8, 8, 2)], (0, 100))
+    short_jobs = candidate("gpu-2", [job(f"eval-{n}", 0, 0, 1) for n in range(2)], (0, 100))
+    web = candidate("node-1", [prioritized_pod("shop/web", 10, run_seconds=18000)], (1, 10))
+    web = msgspec.structs.replace(web, violated_pdbs=("shop/web",), num_pdb_violations=1)
+    made = decision(0, pretrain, long_job, short_jobs), decision(60, urgent, web)
+    choices = (
+        {"kube-scheduler": long_job, "spare-long-jobs": short_jobs},
+        {"kube-scheduler": web, "spare-long-jobs": web},
+    )
+    return [shadowed(each, **named) for each, named in zip(made, choices, strict=True)]

@@ -45,7 +45,7 @@ MONITORED: Final = {
 }
 
 _HELMS: Final = ("app.kubernetes.io/managed-by", "helm.sh/chart")
-_SAID_ELSEWHERE: Final = ("tls", "allowPlainHTTP", "ledger", "page")
+_SAID_ELSEWHERE: Final = ("tls", "allowPlainHTTP", "ledger", "page", "shadow")
 
 # Names that types do not restrict, and ``check-config`` looks up.
 _RELEASES: Final = "|".join(map(re.escape, RELEASES))

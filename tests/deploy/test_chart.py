@@ -133,10 +133,25 @@ def by_name(documents: list[Document]) -> dict[tuple[str, str], Document]:
 
 def test_the_checksum_follows_the_configuration_and_the_policy() -> None:
     search: Document = {"config": {"search": "offered"}}
-    values: list[Document] = [{}, search, policy_with(), ISSUER]
+    shadow: Document = {"shadow": [policy_with()["policy"]]}
+    other: Document = {"shadow": [policy_with(candidates=["fewest victims"])["policy"]]}
+    values: list[Document] = [{}, search, policy_with(), shadow, other, ISSUER]
     templates = [only("Deployment", rendered(each))["spec"]["template"] for each in values]
     checksums = {each["metadata"]["annotations"]["checksum/config"] for each in templates}
-    assert len(checksums) == 3  # pods do not depend on the issuer of certificates
+    assert len(checksums) == 5  # pods do not depend on the issuer of certificates
+
+
+def test_shadow_policies_are_files_beside_the_policy() -> None:
+    policy: Document = EVERYTHING["policy"]
+    other = {**policy, "metadata": {"name": "other"}}
+    values = {"policy": policy, "shadow": ["kube-scheduler", other], "config": {"mode": "observe"}}
+    documents = rendered(values)
+    config = config_file(documents)
+    assert config["mode"] == "observe"
+    assert config["shadow"] == ["kube-scheduler", "/etc/reprieve/shadow-1.yaml"]
+    files = only("ConfigMap", documents)["data"]
+    assert files.keys() == {"reprieve.yaml", "policy.yaml", "shadow-1.yaml"}
+    assert yaml.safe_load(files["shadow-1.yaml"]) == other
 
 
 def test_its_permissions_equal_the_documented_ones() -> None:
@@ -318,6 +333,11 @@ def test_our_part_of_the_schema_allows_no_unknown_keys() -> None:
         ({"config": {"upstream": {"release": "1.37"}}}, "config.upstream"),
         ({"config": {"policy": "kube-schedular"}}, "config.policy"),
         ({"policy": {"name": "mine", "protect": []}}, "rules is required"),
+        ({"config": {"mode": "watch"}}, "config.mode"),
+        ({"config": {"shadow": ["a"]}}, "shadow"),
+        ({"config": {"shadowCPUShare": 2}}, "config.shadowCPUShare"),
+        ({"shadow": ["other"]}, "shadow.0"),
+        ({"shadow": ["kube-scheduler"] * 5}, "shadow"),
         (policy_with(guard={}), "guard is not allowed"),
         (policy_with(victims=["lowest priority"]), "policy.rules.0.victims.0"),
         (policy_with(candidates=["fewest victim"]), "policy.rules.0.candidates.0"),

@@ -78,7 +78,6 @@ TOTALS = [
 ]
 CHANGES = "+1 victims, -1 PDB violations, -7 core-hours lost, -4 device-hours lost"
 REFUSED = "+1 refusals, -1 victims, -1 PDB violations, -8 core-hours lost, -4 device-hours lost"
-TRAIN = "node-1, victims ml/train (100)"
 BOTH = f"node-2, victims shop/web (200), shop/api (200): {CHANGES}"
 
 
@@ -88,10 +87,10 @@ def test_differences_are_listed_after_their_sum(
     assert command_line("ledger", "diff", "--ledger", ledger, *PERIOD) == 1
     assert printed(capsys) == [
         *TOTALS,
-        "id at preemptor chosen shadow policy would have chosen",
-        f"{IDS[1]} 2026-01-02T15:05:05Z default/vip-60 (1000) {TRAIN} calm no node: {REFUSED}",
-        f"{IDS[1]} 2026-01-02T15:05:05Z default/vip-60 (1000) {TRAIN} spare {BOTH}",
-        f"{IDS[0]} 2026-01-02T15:04:05Z default/vip-0 (1000) {TRAIN} spare {BOTH}",
+        "id preemptor chosen shadow policy would have chosen change",
+        f"{IDS[1]} default/vip-60 node-1: ml/train calm no node {REFUSED}",
+        f"{IDS[1]} default/vip-60 node-1: ml/train spare node-2: shop/web shop/api {CHANGES}",
+        f"{IDS[0]} default/vip-0 node-1: ml/train spare node-2: shop/web shop/api {CHANGES}",
     ]
 
 

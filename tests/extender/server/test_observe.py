@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from extender.config.component_config import Mode
 from extender.protocol.verb_context import Search
@@ -16,6 +17,7 @@ from fakeapi.testing.extenders import InProcessReprieve
 from policies.kubernetes.releases import release
 from policies.preemption.policy import SchedulerRules
 from tests.builders import Document
+from tests.commands import ROOT
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
     X,
@@ -99,6 +101,15 @@ async def test_placements_and_victims_are_those_without_an_extender(
     objects, arriving = SCENARIOS[name]
     preempted = await assert_same_history(objects, [*residents(), *arriving], upstream)
     assert (preempted > 0) == name.startswith(("one that preempts", "one after", "a budget"))
+
+
+async def test_the_configuration_in_deploy_changes_nothing() -> None:
+    """Its candidates are those of kube-scheduler's defaults, and it survives an outage."""
+    config = yaml.safe_load((ROOT / "deploy/kube-scheduler/observe.yaml").read_text())
+    [entry] = config["extenders"]
+    assert (entry["preemptVerb"], entry["ignorable"]) == ("preempt", True)
+    assert "filterVerb" not in entry
+    assert "profiles" not in config
 
 
 @pytest.mark.sampled

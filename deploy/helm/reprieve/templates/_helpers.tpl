@@ -124,6 +124,13 @@ labels:
 {{- if .Values.policy -}}
 {{- $_ := set $config "policy" "/etc/reprieve/policy.yaml" -}}
 {{- end -}}
+{{- $shadow := list -}}
+{{- range $place, $each := .Values.shadow -}}
+{{- $shadow = append $shadow (ternary $each (printf "/etc/reprieve/shadow-%d.yaml" $place) (kindIs "string" $each)) -}}
+{{- end -}}
+{{- if $shadow -}}
+{{- $_ := set $config "shadow" $shadow -}}
+{{- end -}}
 {{- if include "reprieve.tls" . -}}
 {{- $tls := dict "certificate" "/tls/tls.crt" "key" "/tls/tls.key" -}}
 {{- if .Values.tls.clients.verify -}}
