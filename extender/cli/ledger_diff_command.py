@@ -34,6 +34,7 @@ from extender.terminal.plain_tables import rows_table
 DIFF_EXAMPLE: Final = "ledger diff --since 7d --shadow spare-long-jobs --ledger ledger.db"
 _DAY: Final = TimeBound(24 * 3600 * 10**9)
 _MOST_LISTED: Final = 100_000
+_SHOWN_VICTIMS: Final = 3
 _COLUMNS: Final = (
     "id", "at", "preemptor", "policy", "node", "victims", "shadowNode", "shadowVictims", "change",
 )  # fmt: skip
@@ -192,7 +193,9 @@ def _choice(entry: LedgerEntry) -> str:
     """Return the node and the victims of a choice in short."""
     if entry.node is None:
         return choice_text(entry)
-    return f"{entry.node}: {' '.join(pod.key for pod in entry.victims)}"
+    more = len(entry.victims) - _SHOWN_VICTIMS
+    victims = " ".join(pod.key for pod in entry.victims[:_SHOWN_VICTIMS])
+    return f"{entry.node}: {victims}{f' and {more} more' if more > 0 else ''}"
 
 
 def _change(live: LedgerEntry, shadow: LedgerEntry) -> str:

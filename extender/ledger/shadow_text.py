@@ -11,6 +11,8 @@ from extender.ledger.entry import LedgerEntry
 _MOST_NAMED: Final = 5
 _MILLICORE_HOUR: Final = 1000 * 3600
 _HOUR: Final = 3600
+_WHOLE: Final = 100
+"""From so many hours on, they are written as whole numbers."""
 
 SAME_CHOICE: Final = "the same choice"
 
@@ -49,4 +51,5 @@ def cost_changes(live: ChoiceCost, shadow: ChoiceCost) -> Iterator[str]:
         (live.devices, shadow.devices, _HOUR, "device-hours lost"),
     ):
         if work != live_work:
-            yield f"{(work - live_work) / unit:+.3g} {what}"
+            hours = (work - live_work) / unit
+            yield f"{hours:+,.0f} {what}" if abs(hours) >= _WHOLE else f"{hours:+.3g} {what}"
