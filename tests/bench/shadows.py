@@ -115,7 +115,7 @@ class Measured:
         return 0.0 if self.is_busy else self.clock.monotonic() - last
 
     def add_shadows(self) -> ShadowDecisions:
-        """Give the service shadow policies."""
+        """Add shadow policies to the service, and return them."""
         rules = [
             SchedulerRules(policy=each.default, policy_rules=each.rules)
             for each in map(find_policy, _POLICIES)
