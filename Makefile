@@ -17,7 +17,7 @@ LOCKED := $(INSTALL) --require-hashes --requirement requirements
 # Without bytecode files, each process that the tests start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quick-start demo test test-slow test-all test-distributed fuzz fuzz-hostile faults e2e postgresql operators operators-long browser image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
+.PHONY: quick-start demo backtest test test-slow test-all test-distributed fuzz fuzz-hostile faults e2e postgresql operators operators-long browser image dist wheel release-check manifests conformance conformance-all conformance-suites differential check docs audit requirements bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
@@ -35,6 +35,16 @@ test-all: test test-slow  ## run all tests
 
 test-distributed: $(DISTRIBUTED)  ## run backtests on a Dask and a Ray cluster of this machine, with workers killed
 	$(BIN)/pytest tests/distributed
+
+WORKLOAD := synthetic:nodes=8,pods=300,days=2,load=1.1
+SHIPPED := half-an-hour-first least-cascade no-ping-pong small-disruptions
+SEEDS := 5
+REPORT := docs/examples/backtest.html
+
+backtest: $(INSTALLED)  ## write the report of shipped policies over a synthetic trace into docs/
+	$(BIN)/reprieve backtest $(WORKLOAD) --policy stock $(SHIPPED:%=--policy deploy/policies/%.yaml) \
+		--seeds $(SEEDS) -o html > $(REPORT).new
+	mv $(REPORT).new $(REPORT)
 
 fuzz: $(INSTALLED)  ## compare both engines on 22,500 random clusters
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto --timeout 0 tests/policies/preemption/test_agreement.py
