@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -188,18 +188,15 @@ def _run_units(
     with open_results(kept_in) as file:
         found = {unit.key: file.results[unit.key] for unit in units if unit.key in file.results}
         try:
-            if len(found) < len(units):
-                _run_missing(units, place, file, found)
-        except _StopError as stop:
-            log_line(f"stopped; {_how_to_continue(len(found), units, kept_in)}")
-            raise typer.Exit(_SIGNALED + stop.number) from None
+            stopped = _run_missing(units, place, file, found) if len(found) < len(units) else None
         finally:
             if path is None and len(found) in (0, len(units)):
                 kept_in.unlink()
     if len(found) < len(units):
-        log_line(
-            f"workers of the other units ended; {_how_to_continue(len(found), units, kept_in)}"
-        )
+        why = "workers of the other units ended" if stopped is None else "stopped"
+        log_line(f"{why}; {_how_to_continue(len(found), units, kept_in)}")
+        if stopped is not None:
+            raise typer.Exit(_SIGNALED + stopped)
     return [found[unit.key] for unit in units if unit.key in found]
 
 
@@ -208,23 +205,54 @@ def _run_missing(
     place: AbstractContextManager[Workers],
     file: ResultFile,
     found: dict[str, UnitResult],
-) -> None:
-    """Run the units that are not in ``found``, and add their results to it and to the file."""
-    from fakeapi.backtest.executors import run_units
+) -> int | None:
+    """Run the units that are not in ``found``, and add their results to it and to the file.
+
+    Return the stop signal if one has arrived before the end.
+    """
+    from fakeapi.backtest.executors import Finished, run_units
     from fakeapi.backtest.progress import unit_progress
 
     missing = [unit for unit in units if unit.key not in found]
-    console = Console(stderr=True)
+    console, finished = Console(stderr=True), Finished()
     with (
-        _stopping_on_signals(),
+        _stop_signals(lambda: finished.put(None)) as arrived,
         place as workers,
         unit_progress(len(units), len(found), console) as advance,
     ):
-        for unit, result in run_units(workers, missing):
+        for unit, result in run_units(workers, missing, finished):
             if result is not None:
                 file.append(unit.key, result)
                 found[unit.key] = result
             advance()
+    return arrived[0] if arrived else None
+
+
+@contextmanager
+def _stop_signals(stop: Callable[[], None]) -> Iterator[Sequence[int]]:
+    """Call ``stop`` at the first stop signal in the block, and yield its number in a list.
+
+    Another signal ends the process at once.
+    """
+    handlers = {number: signal.getsignal(number) for number in _STOP_SIGNALS}
+    arrived: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        restore()
+        arrived.append(number)
+        stop()
+
+    def restore() -> None:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    for number, handler in handlers.items():
+        if handler is not signal.SIG_IGN:  # nohup, or a job in the background
+            signal.signal(number, handle)
+    try:
+        yield arrived
+    finally:
+        restore()
 
 
 def _temporary_path() -> Path:
@@ -240,33 +268,3 @@ def _how_to_continue(finished: int, units: Sequence[Unit], path: Path) -> str:
         f"{finished} of {len(units)} units have finished; to continue, run the command again with "
         f"--results {path}"
     )
-
-
-class _StopError(BaseException):
-    """A stop signal has arrived."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-@contextmanager
-def _stopping_on_signals() -> Iterator[None]:
-    """Raise _StopError in the block at the first stop signal; the second one ends the process."""
-    handlers = {number: signal.getsignal(number) for number in _STOP_SIGNALS}
-
-    def stop(number: int, _frame: object) -> None:
-        restore()
-        raise _StopError(number)
-
-    def restore() -> None:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-    for number, handler in handlers.items():
-        if handler is not signal.SIG_IGN:  # nohup, or a job in the background
-            signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        restore()

@@ -18,7 +18,6 @@ from concurrent.futures import (
     Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
-    as_completed,
 )
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -52,18 +52,29 @@ class Workers:
     lost: tuple[type[BaseException], ...]
 
 
-def run_units(workers: Workers, units: Iterable[Unit]) -> Iterator[tuple[Unit, UnitResult | None]]:
+Finished = SimpleQueue[Future[UnitResult] | None]
+"""The futures that are done; None stops the backtest. A signal handler may put it there."""
+
+
+def run_units(
+    workers: Workers, units: Iterable[Unit], finished: Finished
+) -> Iterator[tuple[Unit, UnitResult | None]]:
     """Yield each unit with its result as soon as it has finished, with None if it is lost.
 
     Raise UnitError, TraceError and ConfigError of any unit.
     """
     running = {workers.executor.submit(run_unit, unit): unit for unit in units}
-    for future in as_completed(running):
+    for future in running:
+        future.add_done_callback(finished.put)
+    while running:
+        done = finished.get()
+        if done is None:
+            return
         try:
-            result = future.result()
+            result = done.result()
         except workers.lost:
             result = None
-        yield running[future], result
+        yield running.pop(done), result
 
 
 @contextmanager

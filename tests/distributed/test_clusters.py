@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fakeapi.backtest.executors import Workers, dask_cluster, ray_cluster, run_units
+from fakeapi.backtest.executors import Finished, Workers, dask_cluster, ray_cluster, run_units
 from fakeapi.backtest.results import UnitResult
 from fakeapi.backtest.traces.formats import open_trace
 from fakeapi.backtest.units import Unit, UnitError, run_unit
@@ -39,7 +39,7 @@ def results_by_key(
     """Return the result of each unit that ran on a cluster; None: it is lost."""
     _, address, connect = cluster
     with connect(address) as workers:
-        return {unit.key: result for unit, result in run_units(workers, units)}
+        return {unit.key: result for unit, result in run_units(workers, units, Finished())}
 
 
 async def test_the_report_is_the_same_as_of_local_processes(

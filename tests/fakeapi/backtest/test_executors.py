@@ -13,6 +13,7 @@ import pytest
 from fakeapi.backtest.executors import (
     ATTEMPTS,
     ExecutorError,
+    Finished,
     Workers,
     dask_cluster,
     local_processes,
@@ -28,7 +29,7 @@ from tests.builders.traces import SMALL, ending_workers, planned
 def results_by_key(number: int, units: tuple[Unit, ...]) -> Mapping[str, UnitResult | None]:
     """Return the result of each unit that ran in ``number`` processes; None: it is lost."""
     with local_processes(number) as workers:
-        return {unit.key: result for unit, result in run_units(workers, units)}
+        return {unit.key: result for unit, result in run_units(workers, units, Finished())}
 
 
 def test_units_of_killed_processes_run_again_with_the_same_results(tmp_path: Path) -> None:
