@@ -38,6 +38,7 @@ R = TypeVar("R")
 
 ATTEMPTS: Final = 3
 CONNECT_SECONDS: Final = 5.0
+ANSWER_SECONDS: Final = 20.0
 
 
 class ExecutorError(InputError):
@@ -144,10 +145,10 @@ def dask_cluster(address: str) -> Iterator[Workers]:
         from distributed.client import FutureCancelledError
     except ImportError as error:
         raise _missing_extra("dask", error) from None
-    try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ExecutorError(f"--dask {address}: {error}") from None
+    client = _answer(
+        f"--dask {address}",
+        partial(Client, address, timeout=CONNECT_SECONDS, set_as_default=False),
+    )
     with client, client.get_executor(pure=False) as executor:
         yield Workers(executor, (KilledWorker, FutureCancelledError))
 
@@ -164,10 +165,10 @@ def ray_cluster(address: str) -> Iterator[Workers]:
     except ImportError as error:
         raise _missing_extra("ray", error) from None
     _check_listening("--ray", address)
-    try:
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ExecutorError(f"--ray {address}: {error}") from None
+    _answer(
+        f"--ray {address}",
+        partial(ray.init, address, log_to_driver=False, logging_level=logging.ERROR),
+    )
     try:
         yield Workers(_Ray(ray), (NodeDiedError, OutOfMemoryError, WorkerCrashedError))
     finally:
@@ -186,8 +187,24 @@ class _Ray(Executor):
         return found
 
 
+def _answer(option: str, connect: Callable[[], R]) -> R:
+    """Return what ``connect`` returns. Raise ExecutorError if it fails or takes too long.
+
+    Both libraries wait without end for a server that accepts connections and does not answer.
+    """
+    thread = ThreadPoolExecutor(1)
+    try:
+        return thread.submit(connect).result(ANSWER_SECONDS)
+    except TimeoutError:
+        raise ExecutorError(f"{option}: no answer within {ANSWER_SECONDS:g} s") from None
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ExecutorError(f"{option}: {error}") from None
+    finally:
+        thread.shutdown(wait=False)
+
+
 def _check_listening(option: str, address: str) -> None:
-    """Raise ExecutorError if no server listens: Ray tries for minutes."""
+    """Raise ExecutorError if no server listens, for which Ray logs many lines."""
     host, _, port = address.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or len(port) > len("65535"):
         raise ExecutorError(f"{option} {address}: expected HOST:PORT")

@@ -89,7 +89,7 @@ def silent_port() -> Iterator[int]:
     ("option", "address", "error"),
     [
         ("--dask", "127.0.0.1:1", "Timed out trying to connect to tcp://127.0.0.1:1 after 5 s"),
-        ("--dask", "127.0.0.1:SILENT", "Timed out"),
+        ("--dask", "127.0.0.1:SILENT", "no answer within 20 s"),
         ("--dask", "nowhere", "missing port number in address 'nowhere'"),
         ("--ray", "127.0.0.1:1", "no connection: Connection refused"),
         ("--ray", "nowhere", "expected HOST:PORT"),
