@@ -14,6 +14,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
+    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -139,10 +140,12 @@ def _wait_and_end(pipe: Connection) -> None:
 
 @contextmanager
 def dask_cluster(address: str) -> Iterator[Workers]:
-    """Run units on the workers of a Dask scheduler. Raise ExecutorError."""
+    """Run units on the workers of a Dask scheduler. Raise ExecutorError.
+
+    If the scheduler ends, the units that have not finished are lost.
+    """
     try:
         from distributed import Client, KilledWorker
-        from distributed.client import FutureCancelledError
     except ImportError as error:
         raise _missing_extra("dask", error) from None
     client = _answer(
@@ -150,7 +153,7 @@ def dask_cluster(address: str) -> Iterator[Workers]:
         partial(Client, address, timeout=CONNECT_SECONDS, set_as_default=False),
     )
     with client, client.get_executor(pure=False) as executor:
-        yield Workers(executor, (KilledWorker, FutureCancelledError))
+        yield Workers(executor, (KilledWorker, CancelledError))
 
 
 @contextmanager
