@@ -22,7 +22,13 @@ import msgspec
 from extender.config.rules_source import RulesSource
 from extender.ledger.inputs.snapshot_blobs import FORMAT, EncodedValue, SnapshotEncoder
 from extender.ledger.inputs.snapshot_codec import BlobError, GetBlob, decode_value, read_blob
-from extender.ledger.inputs.snapshot_reader import Digest, SnapshotReader, verify_format
+from extender.ledger.inputs.snapshot_reader import (
+    Digest,
+    Prefetch,
+    SnapshotReader,
+    prefetch_nothing,
+    verify_format,
+)
 from extender.protocol.extender_v1 import CandidateVictims
 from extender.protocol.preempt_verb import PreemptArgs
 from extender.protocol.verb_context import CallContext, Search
@@ -102,10 +108,15 @@ def decode_inputs(digest: bytes, get: GetBlob) -> CallInputs:
 class InputsReader:
     """Reads the inputs of one decision after the other; what they share is decoded once."""
 
-    def __init__(self, get: GetBlob) -> None:
+    def __init__(self, get: GetBlob, prefetch: Prefetch = prefetch_nothing) -> None:
         self._get = get
-        self._snapshots = SnapshotReader(get)
+        self._snapshots = SnapshotReader(get, prefetch=prefetch)
         self._rules: tuple[bytes, RulesSource] | None = None
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The names of the nodes by which the last two snapshots differ."""
+        return self._snapshots.changed
 
     def read(self, digest: bytes) -> CallInputs:
         """Return inputs. Raise the errors of :func:`decode_inputs`."""
@@ -135,9 +146,13 @@ def _stored_offer(node: str, offer: CandidateVictims, snapshot: Snapshot) -> _Of
 def _loaded_offer(digest: bytes, stored: _Offer, snapshot: Snapshot) -> CandidateVictims:
     state = snapshot.nodes.get(stored.node)
     pods = () if state is None else state.pods
+    uids: list[str] = []
     for each in stored.victims:
-        if isinstance(each, int) and not 0 <= each < len(pods):
+        if isinstance(each, str):
+            uids.append(each)
+        elif 0 <= each < len(pods):
+            uids.append(pods[each].uid)
+        else:
             place = f"blob {digest.hex()}: offers: node {stored.node}"
             raise BlobError(f"{place}: no pod {each}; expected less than {len(pods)}")
-    uids = (each if isinstance(each, str) else pods[each].uid for each in stored.victims)
     return CandidateVictims(tuple(uids), stored.violations)

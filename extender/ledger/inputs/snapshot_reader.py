@@ -7,7 +7,7 @@ finds the few nodes that have changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -26,6 +26,9 @@ from extender.ledger.inputs.snapshot_codec import (
 from policies.kubernetes.snapshot import NodeState, Snapshot
 
 T = TypeVar("T")
+
+Prefetch = Callable[[Sequence[bytes]], None]
+"""Is called with the digests of blobs that are read next, so that they are fetched at once."""
 
 MAX_SNAPSHOT_BYTES: Final = 2**30
 """The largest size of all blobs of a snapshot together, decompressed."""
@@ -79,18 +82,32 @@ def verify_format(digest: bytes, version: int) -> None:
         raise BlobError(f"{place}: {version}; expected 1 to {FORMAT}, as this release writes")
 
 
-class SnapshotReader:
-    """Reads one snapshot after the other, each of at most ``max_bytes``."""
+def prefetch_nothing(_: Sequence[bytes]) -> None:
+    """Prefetch nothing."""
 
-    def __init__(self, get: GetBlob, max_bytes: int = MAX_SNAPSHOT_BYTES) -> None:
+
+class SnapshotReader:
+    """Reads one snapshot after the other, each of at most ``max_bytes``.
+
+    ``changed`` names the nodes by which the last two snapshots differ.
+    """
+
+    def __init__(
+        self,
+        get: GetBlob,
+        max_bytes: int = MAX_SNAPSHOT_BYTES,
+        prefetch: Prefetch = prefetch_nothing,
+    ) -> None:
+        self.changed: frozenset[str] = frozenset()
         self._get = get
+        self._prefetch = prefetch
         self._max_bytes = self._left = max_bytes
         self._known: dict[str, _KnownField] = {}
         self._states: dict[str, _KnownState] = {}
 
     def read(self, root: bytes) -> Snapshot:
         """Return a snapshot. Raise the errors of :func:`load_snapshot`."""
-        self._left = self._max_bytes
+        self._left, self.changed = self._max_bytes, frozenset()
         found = self._read(root, _Root)
         verify_format(root, found.format)
         snapshot = self._document(root, Snapshot, {NODES: None, **found.snapshot}, "")
@@ -136,27 +153,49 @@ class SnapshotReader:
             value: object = self._document(root, kind, stored, f"{path}.")  # type: ignore[arg-type]
         else:
             before = {} if known is None else known.chunks
-            item = NodeState if path == NODES else get_args(kind)[-1 if _is_mapping(kind) else 0]
-            items: list[tuple[str, Any]] = []
-            for digest in self._read(convert_value(root, stored, Digest), list[Digest]):
-                chunks[digest] = self._chunk(digest, item, before)
-                items += chunks[digest].items
+            digests = self._read(convert_value(root, stored, Digest), list[Digest])
+            item = Digest if path == NODES else get_args(kind)[-1 if _is_mapping(kind) else 0]
+            chunks = self._chunks(digests, item, before)
+            if path == NODES:
+                self._load_states(chunks, before)
+            items = [each for digest in digests for each in chunks[digest].items]
             value = dict(items) if _is_mapping(kind) else tuple([each for _, each in items])
         self._known[path] = _KnownField(stored, value, left - self._left, chunks)
         return value
 
-    def _chunk(self, digest: bytes, item: Any, before: Mapping[bytes, _Chunk]) -> _Chunk:
-        known = before.get(digest)
-        if known is not None:
-            self._take(digest, known.size)
-            return known
-        left = self._left
-        if item is NodeState:
-            digests = self._read(digest, list[tuple[str, Digest]])
-            items = [(name, self._state(name, state)) for name, state in digests]
-        else:
-            items = self._read(digest, list[tuple[str, item]])
-        return _Chunk(items, left - self._left)
+    def _chunks(
+        self, digests: Sequence[bytes], item: Any, before: Mapping[bytes, _Chunk]
+    ) -> dict[bytes, _Chunk]:
+        self._prefetch([each for each in digests if each not in before])
+        chunks: dict[bytes, _Chunk] = {}
+        for digest in digests:
+            chunk = before.get(digest)
+            if chunk is None:
+                left = self._left
+                chunk = _Chunk(self._read(digest, list[tuple[str, item]]), left - self._left)
+            else:
+                self._take(digest, chunk.size)
+            chunks[digest] = chunk
+        return chunks
+
+    def _load_states(self, chunks: dict[bytes, _Chunk], before: Mapping[bytes, _Chunk]) -> None:
+        """Replace the digests of states by the states, in the chunks that are new."""
+        new = {digest: chunk for digest, chunk in chunks.items() if digest not in before}
+        named = [each for chunk in new.values() for each in chunk.items]
+        self._prefetch([each for name, each in named if not self._is_known(name, each)])
+        gone = {name: state for d in before if d not in chunks for name, state in before[d].items}
+        for digest, chunk in new.items():
+            left = self._left
+            items = [(name, self._state(name, each)) for name, each in chunk.items]
+            chunks[digest] = _Chunk(items, chunk.size + left - self._left)
+        come = {name: state for digest in new for name, state in chunks[digest].items}
+        self.changed = frozenset(
+            name for name in gone.keys() | come.keys() if gone.get(name) is not come.get(name)
+        )
+
+    def _is_known(self, name: str, digest: bytes) -> bool:
+        known = self._states.get(name)
+        return known is not None and known.digest == digest
 
     def _state(self, name: str, digest: bytes) -> NodeState:
         known = self._states.get(name)

@@ -290,6 +290,17 @@ class Ledger:
         rows = await self._database.fetch("SELECT body FROM blob WHERE digest = $1", digest)
         return rows[0][0] if rows and isinstance(rows[0][0], bytes) else None
 
+    async def blobs(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Return those of some parts of snapshots that the ledger has, by digest; at most 1,000."""
+        places = ", ".join(f"${place}" for place in range(1, len(digests) + 1))
+        query = f"SELECT digest, body FROM blob WHERE digest IN ({places})"  # noqa: S608 - numbers
+        rows = await self._database.fetch(query, *digests)
+        return {
+            digest: body
+            for digest, body in rows
+            if isinstance(digest, bytes) and isinstance(body, bytes)
+        }
+
     async def _number(self, name: str) -> int | None:
         rows = await self._database.fetch("SELECT id FROM name WHERE text = $1", name)
         return whole_number(rows[0][0]) if rows else None

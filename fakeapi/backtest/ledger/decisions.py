@@ -59,7 +59,8 @@ def decide_again(workload: LedgerWorkload, policy: SimulatedPolicy) -> RunStatis
         for stored in workload.decisions:
             inputs = ledger.inputs(stored)
             try:
-                made.add(stored, inputs, engines.decide(inputs), engines.checkpoints)
+                result = engines.decide(inputs, ledger.changed)
+                made.add(stored, inputs, result, engines.checkpoints)
             except _MissingInputsError as error:
                 raise ledger.error(stored, error) from None
     return made.statistics()
@@ -79,13 +80,18 @@ class _Engines:
         self.checkpoints: frozenset[str] = frozenset()
         """The keys of annotations from which the policy of the ledger counts lost work."""
 
-    def decide(self, inputs: CallInputs) -> VerbResult:
-        """Return the decision about inputs. Raise ConfigError and _MissingInputsError."""
+    def decide(self, inputs: CallInputs, changed: frozenset[str]) -> VerbResult:
+        """Return the decision about inputs, whose snapshot has changed nodes since the last one.
+
+        Raise ConfigError and _MissingInputsError.
+        """
         engine = self._engine
         if engine is None or inputs.rules != self._recorded:
             engine = self._engine = self._build(inputs.rules)
             self._recorded = inputs.rules
-        engine.follow(inputs.snapshot)
+            engine.follow(inputs.snapshot)
+        else:
+            engine.follow(inputs.snapshot, changed)
         context = inputs.context(engine)
         if self._policy.source is None:
             context = replace(context, search=Search.OFFERED)

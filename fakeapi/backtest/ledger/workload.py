@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -50,6 +50,9 @@ _REFUSED: Final = (
 _NODES: Final = "nodes and capacity are those of the first decision"
 ASSUMPTIONS: Final = (_STATES, _LOST_WORK, _REFUSED, _NODES)
 _ROWS: Final = 1000
+_PREFETCHED: Final = 500
+"""The most blobs that are fetched at once: more than two decisions differ by."""
+
 _SUFFIX: Final = ".db"
 _SQLITE: Final = b"SQLite format 3\0"
 """The first bytes of a SQLite file."""
@@ -179,11 +182,17 @@ class OpenLedger:
         self.location = ledger.location
         self._ledger = ledger
         self._runner = runner
-        self._reader = InputsReader(self._blob)
+        self._reader = InputsReader(self._blob, self._prefetch)
+        self._fetched: dict[bytes, bytes] = {}
 
     def stored_decisions(self) -> StoredDecisions:
         """Return the decisions that can be made again, and the others. Raise LedgerError."""
         return self._runner.run(_stored_decisions(self._ledger))
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The names of the nodes that differ in the inputs that were read last and before."""
+        return self._reader.changed
 
     def inputs(self, stored: StoredDecision) -> CallInputs:
         """Return the inputs of a decision. Raise LedgerError."""
@@ -203,10 +212,15 @@ class OpenLedger:
         return LedgerError(f"{self.location}: entry {format_id(stored.id)}: {line}")
 
     def _blob(self, digest: bytes) -> bytes:
-        found = self._runner.run(self._ledger.blob(digest))
+        found = self._fetched.pop(digest, None) or self._runner.run(self._ledger.blob(digest))
         if found is None:
             raise KeyError(digest)
         return found
+
+    def _prefetch(self, digests: Sequence[bytes]) -> None:
+        if len(digests) > 1:
+            fetched = self._ledger.blobs(digests[:_PREFETCHED])
+            self._fetched = {**self._runner.run(fetched)}
 
 
 @contextmanager

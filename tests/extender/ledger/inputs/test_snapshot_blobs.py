@@ -280,6 +280,7 @@ def test_a_reader_shares_what_is_equal(changed: list[int], now_ns: int) -> None:
     assert {name for name in states if after.nodes[name] is not before.nodes[name]} == {
         f"node-{number}" for number in changed
     }
+    assert reader.changed == {f"node-{number}" for number in changed}
     kept = {each.uid: each for state in before.nodes.values() for each in state.pods}
     for state in after.nodes.values():
         assert all(each is kept.get(each.uid, each) for each in state.pods)
@@ -291,6 +292,8 @@ def test_a_reader_forgets_nodes_that_are_gone() -> None:
     """A node that comes back is read again, as it is then."""
     ledger, first = Ledger(), cluster(9)
     last = replace(first, nodes={"node-0": first.nodes["node-0"]})
+    others = first.nodes.keys() - last.nodes.keys()
     reader = SnapshotReader(ledger.blobs.__getitem__)
-    for each in (first, last, first):
+    for each, changed in ((first, first.nodes.keys()), (last, others), (last, ()), (first, others)):
         assert reader.read(ledger.store(each)[0]) == each
+        assert reader.changed == set(changed)
