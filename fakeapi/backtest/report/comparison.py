@@ -23,7 +23,7 @@ from fakeapi.backtest.report.measures import (
     Values,
     disruption_values,
     group_values,
-    run_values,
+    simulation_values,
 )
 from fakeapi.backtest.results import BacktestResults, WorkloadSummary, statistics_by_seed
 from fakeapi.backtest.statistics import GroupStatistics, RunStatistics, merge_groups
@@ -89,10 +89,6 @@ def compare(results: BacktestResults) -> Comparison:
     def values_of_group(group: GroupStatistics) -> Values:
         return measured(group_values(group, resources))
 
-    def values_of_run(run: RunStatistics) -> Values:
-        all_groups = merge_groups(run.groups.values())
-        return values_of_group(all_groups) | measured(run_values(run, resources))
-
     return Comparison(
         workload=results.workload,
         policies=results.policies,
@@ -102,7 +98,10 @@ def compare(results: BacktestResults) -> Comparison:
         complete_seeds={policy: len(by_seed) for policy, by_seed in runs.items()},
         measures=_compare_values(
             {
-                policy: {seed: values_of_run(run) for seed, run in by_seed.items()}
+                policy: {
+                    seed: measured(simulation_values(run, resources))
+                    for seed, run in by_seed.items()
+                }
                 for policy, by_seed in runs.items()
             }
         ),

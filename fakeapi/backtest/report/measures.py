@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from fakeapi.backtest.statistics import Amounts, GroupStatistics, RunStatistics
+from fakeapi.backtest.statistics import Amounts, GroupStatistics, RunStatistics, merge_groups
 
 Unit = Literal["count", "hours", "seconds", "share"]
 Better = Literal["higher", "lower", "neither"]
@@ -96,6 +96,11 @@ def run_values(run: RunStatistics, resources: Sequence[str]) -> Values:
         share = _ratio(run.fragmented.get(each, 0), free)
         values[Measure("fragmentation", "share", "lower", each)] = share
     return values
+
+
+def simulation_values(run: RunStatistics, resources: Sequence[str]) -> Values:
+    """Return all measures of a simulation: those of all of its pods, and those as a whole."""
+    return group_values(merge_groups(run.groups.values()), resources) | run_values(run, resources)
 
 
 def _worked(resources: Iterable[str]) -> list[str]:
