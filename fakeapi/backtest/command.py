@@ -17,7 +17,20 @@ from extender.config.strict_decoding import ConfigError
 from extender.terminal.command_line import OutputOption, UpstreamOption
 from extender.terminal.output import Answer, OutputFormat, print_answer, show_progress
 from extender.terminal.program import log_line
-from policies.kubernetes.duration import parse_duration
+from fakeapi.backtest.command_options import (
+    MOST,
+    SEEDS,
+    DaskOption,
+    DrainOption,
+    FormatOption,
+    NodesOption,
+    RayOption,
+    SeedsOption,
+    WorkersOption,
+    WorkloadArgument,
+    choose_place,
+    read_drain,
+)
 from policies.kubernetes.releases import NEWEST, release
 from policies.preemption.policy import KUBE_SCHEDULER
 
@@ -29,22 +42,12 @@ if TYPE_CHECKING:
 
 EXAMPLE: Final = "backtest synthetic --policy stock --policy policy.yaml"
 
-_SEEDS: Final = 5
-_MOST: Final = 1000
 _SIGNALED: Final = 128
 _STOP_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def run_backtest(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="A recording (.jsonl or .jsonl.gz), a ledger with snapshots (.db, or "
-            "postgresql://…), or a trace: a file, a directory, or "
-            "synthetic:nodes=N,pods=N,days=N,seed=N,load=X.",
-        ),
-    ],
+    workload: WorkloadArgument,
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,31 +57,16 @@ def run_backtest(
             "stock: kube-scheduler without extender. Default: stock and kube-scheduler.",
         ),
     ] = None,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=_MOST, help="How often each policy is simulated.")
-    ] = _SEEDS,
+    seeds: SeedsOption = SEEDS,
     segments: Annotated[
         int,
         typer.Option(
-            "--segments", min=1, max=_MOST, help="Parts of the workload to simulate separately."
+            "--segments", min=1, max=MOST, help="Parts of the workload to simulate separately."
         ),
     ] = 1,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", min=1, max=_MOST, help="Processes on this machine; default: its cores."
-        ),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask", metavar="ADDRESS", help="Simulate on this Dask scheduler's workers."
-        ),
-    ] = None,
-    ray: Annotated[
-        str | None,
-        typer.Option("--ray", metavar="ADDRESS", help="Simulate on this Ray cluster: HOST:PORT."),
-    ] = None,
+    workers: WorkersOption = None,
+    dask: DaskOption = None,
+    ray: RayOption = None,
     results: Annotated[
         Path | None,
         typer.Option(
@@ -87,21 +75,10 @@ def run_backtest(
             help="Keep results in a file, and simulate only what is not in it.",
         ),
     ] = None,
-    format_name: Annotated[
-        str | None,
-        typer.Option("--format", metavar="NAME", help="Format of the trace; default: by columns."),
-    ] = None,
-    nodes: Annotated[
-        Path | None,
-        typer.Option("--nodes", metavar="FILE", help="The nodes, if the trace has none."),
-    ] = None,
+    format_name: FormatOption = None,
+    nodes: NodesOption = None,
     upstream: UpstreamOption = None,
-    drain: Annotated[
-        str,
-        typer.Option(
-            "--drain", metavar="DURATION", help="The longest time to simulate after the last job."
-        ),
-    ] = "24h",
+    drain: DrainOption = "24h",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Simulate a workload under policies, and report how they differ.
@@ -118,8 +95,8 @@ def run_backtest(
 
     if output in (OutputFormat.NAME, OutputFormat.CSV):
         raise ConfigError(f"-o {output.value}: expected table, wide, json, yaml or html")
-    run_options = RunOptions(release(upstream or NEWEST.name).name, _read_drain(drain))
-    place = _choose_place(workers, dask, ray)
+    run_options = RunOptions(release(upstream or NEWEST.name).name, read_drain(drain))
+    place = choose_place(workers, dask, ray)
     policies = read_policies(policy or (STOCK, KUBE_SCHEDULER.name))
     with show_progress("reading the workload"):
         opened = open_workload(workload, segments, format_name, nodes)
@@ -147,32 +124,6 @@ def run_backtest(
     )
     if missing:
         raise typer.Exit(1)
-
-
-def _choose_place(
-    workers: int | None, dask: str | None, ray: str | None
-) -> AbstractContextManager[Workers]:
-    from fakeapi.backtest.executors import dask_cluster, local_processes, ray_cluster
-
-    options = {"--workers": workers, "--dask": dask, "--ray": ray}
-    chosen = [option for option, value in options.items() if value is not None]
-    if len(chosen) > 1:
-        raise ConfigError(f"{' and '.join(chosen)}: expected only one of them")
-    if dask is not None:
-        return dask_cluster(dask)
-    if ray is not None:
-        return ray_cluster(ray)
-    return local_processes(workers or os.cpu_count() or 1)
-
-
-def _read_drain(text: str) -> int:
-    try:
-        drain_ns = parse_duration(text)
-    except ValueError:
-        drain_ns = -1
-    if drain_ns < 0:
-        raise ConfigError(f"--drain: {text!r}; expected a duration such as 24h")
-    return drain_ns
 
 
 def _run_units(

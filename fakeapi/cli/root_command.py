@@ -54,6 +54,9 @@ def all_commands() -> tuple[LazyCommand, ...]:
             "Simulate a workload under preemption policies, and report how they differ.",
             _backtest,
         ),
+        LazyCommand(
+            "tune", "Search better orders and weights of a policy's criteria by backtests.", _tune
+        ),
         LazyCommand("validate", "Validate objects as webhooks do; no server needed.", _validate),
         LazyCommand(
             "demo", "Show what Reprieve does; fails if a step of the loop does not complete.", _demo
@@ -104,6 +107,12 @@ def _backtest() -> typer.Typer:
     from fakeapi.backtest.command import EXAMPLE, run_backtest
 
     return single_command(run_backtest, EXAMPLE)
+
+
+def _tune() -> typer.Typer:
+    from fakeapi.backtest.tuning.command import EXAMPLE, tune_policy
+
+    return single_command(tune_policy, EXAMPLE)
 
 
 def _validate() -> typer.Typer:
