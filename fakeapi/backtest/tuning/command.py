@@ -119,10 +119,11 @@ def tune_policy(
     file = decode_policy(source)
     with show_progress("reading the workload"):
         opened = open_workload(workload, segments, format_name, nodes)
+        seeds = min(seeds, opened.seeds or seeds)
     plan = TuningPlan(
         SimulatedPolicy(file.metadata.name, source),
         file,
-        parse_objectives(minimize or (), maximize or (), opened.summary.capacity),
+        parse_objectives(minimize or (), maximize or (), opened.summary),
         len(opened.segments),
         _read_held_out(held_out, len(opened.segments)),
         trials,

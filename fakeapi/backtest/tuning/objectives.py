@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from extender.config.strict_decoding import ConfigError
 from fakeapi.backtest.report.measures import Measure, hours_unit, simulation_values
-from fakeapi.backtest.results import BacktestResults, statistics_by_seed
+from fakeapi.backtest.results import BacktestResults, WorkloadSummary, statistics_by_seed
 from fakeapi.backtest.statistics import RunStatistics
 from policies.kubernetes.input_error import similar_name
 
@@ -39,13 +39,10 @@ class Objective:
 
 
 def parse_objectives(
-    minimize: Iterable[str], maximize: Iterable[str], resources: Iterable[str]
+    minimize: Iterable[str], maximize: Iterable[str], workload: WorkloadSummary
 ) -> tuple[Objective, ...]:
-    """Return the objectives of the options, for a cluster with these resources.
-
-    Raise ConfigError.
-    """
-    known = measure_names(resources)
+    """Return the objectives of the options. Raise ConfigError."""
+    known = measure_names(workload)
     found = (
         *(_objective("minimize", name, known) for name in minimize),
         *(_objective("maximize", name, known) for name in maximize),
@@ -58,9 +55,14 @@ def parse_objectives(
     return found
 
 
-def measure_names(resources: Iterable[str]) -> Mapping[str, Measure]:
-    """Return the measures of a cluster with these resources, by their names in options."""
-    measures = tuple(simulation_values(RunStatistics(), sorted(resources)))
+def measure_names(workload: WorkloadSummary) -> Mapping[str, Measure]:
+    """Return the measures of a workload, by their names in options."""
+    known = workload.measures
+    measures = [
+        each
+        for each in simulation_values(RunStatistics(), sorted(workload.capacity))
+        if known is None or each.name in known
+    ]
     counts = Counter(map(_short_name, measures))
     return {
         name if counts[name] == 1 else f"{name}:{measure.resource}": measure

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from extender.config.strict_decoding import ConfigError
 from fakeapi.backtest.report.measures import Measure
 from fakeapi.backtest.tuning.objectives import measure_names, parse_objectives
-from tests.builders.backtests import GPU
+from tests.builders.backtests import GPU, workload
 
-RESOURCES = ["memory", "cpu", GPU]
+WORKLOAD = replace(workload(), capacity={"memory": 1, "cpu": 1, GPU: 1})
 NUMBER = "--minimize, --maximize: expected one or two different measures"
-KNOWN = f"expected one of {', '.join(measure_names(RESOURCES))}"
+KNOWN = f"expected one of {', '.join(measure_names(WORKLOAD))}"
 
 
 def test_measures_have_the_names_of_reports_with_hyphens() -> None:
-    assert [*measure_names(RESOURCES)] == [
+    assert [*measure_names(WORKLOAD)] == [
         "disruptions",
         "repeated-disruptions",
         "lost-cpu-hours",
@@ -38,16 +39,24 @@ def test_measures_have_the_names_of_reports_with_hyphens() -> None:
         "fragmentation:memory",
         f"fragmentation:{GPU}",
     ]
-    assert measure_names(RESOURCES)["lost-gpu-hours"] == Measure("lostHours", "hours", "lower", GPU)
+    assert measure_names(WORKLOAD)["lost-gpu-hours"] == Measure("lostHours", "hours", "lower", GPU)
 
 
 def test_two_kinds_of_gpus_are_named_with_their_resource() -> None:
-    names = measure_names(["amd.com/gpu", GPU])
+    names = measure_names(replace(WORKLOAD, capacity={"amd.com/gpu": 1, GPU: 1}))
     assert {"lost-gpu-hours:amd.com/gpu", f"lost-gpu-hours:{GPU}"} <= {*names}
 
 
+def test_a_workload_may_have_some_measures_only() -> None:
+    assert [*measure_names(replace(WORKLOAD, measures=("lostHours", "violations")))] == [
+        "lost-cpu-hours",
+        "lost-gpu-hours",
+        "violations",
+    ]
+
+
 def test_values_that_are_to_grow_are_losses_below_zero() -> None:
-    first, second = parse_objectives(["disruptions"], ["finished-pods"], RESOURCES)
+    first, second = parse_objectives(["disruptions"], ["finished-pods"], WORKLOAD)
     assert (first.loss(3), second.loss(3)) == (3, -3)
 
 
@@ -80,5 +89,5 @@ def test_values_that_are_to_grow_are_losses_below_zero() -> None:
 )
 def test_errors(minimize: Sequence[str], maximize: Sequence[str], line: str) -> None:
     with pytest.raises(ConfigError) as error:
-        parse_objectives(minimize, maximize, RESOURCES)
+        parse_objectives(minimize, maximize, WORKLOAD)
     assert error.value.errors == (line,)

@@ -9,10 +9,11 @@ import pytest
 from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.tuning.objectives import parse_objectives
 from fakeapi.backtest.tuning.selection import TriedPolicy, choose, pareto_front
+from tests.builders.backtests import workload
 from tests.fakeapi.backtest.tuning.tuned_policies import BUILT_IN, SOURCES, read
 
-ONE = parse_objectives(["disruptions"], [], ["cpu"])
-TWO = parse_objectives(["disruptions"], ["finished-pods"], ["cpu"])
+ONE = parse_objectives(["disruptions"], [], workload())
+TWO = parse_objectives(["disruptions"], ["finished-pods"], workload())
 
 
 def tried(*values: Sequence[float]) -> list[TriedPolicy]:

@@ -13,9 +13,10 @@ from fakeapi.backtest.tuning.validation import (
     is_recommended,
     validate,
 )
+from tests.builders.backtests import workload
 
-MINIMIZED = parse_objectives(["disruptions"], [], ["cpu"])
-MAXIMIZED = parse_objectives([], ["finished-pods"], ["cpu"])
+MINIMIZED = parse_objectives(["disruptions"], [], workload())
+MAXIMIZED = parse_objectives([], ["finished-pods"], workload())
 TWO = (*MINIMIZED, *MAXIMIZED)
 
 

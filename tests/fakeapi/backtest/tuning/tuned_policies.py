@@ -12,7 +12,7 @@ from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.statistics import GroupStatistics, RunStatistics
 from fakeapi.backtest.tuning.objectives import parse_objectives
 from fakeapi.backtest.tuning.tuning import TuningPlan
-from tests.builders.backtests import GPU, workload
+from tests.builders.backtests import workload
 
 HEAD = "apiVersion: reprieve.dev/v1alpha1\nkind: PreemptionPolicy\nmetadata: {name: spare}\n"
 TWO_RULES = """rules:
@@ -53,7 +53,7 @@ def plan(
     seed: int = 1,
 ) -> TuningPlan:
     """Return a plan with two training segments and one held-out segment."""
-    objectives = parse_objectives(minimize, maximize, ["cpu", GPU])
+    objectives = parse_objectives(minimize, maximize, workload())
     return TuningPlan(
         SimulatedPolicy(base, SOURCES[base]), read(base), objectives, 3, 1, trials, seed
     )
