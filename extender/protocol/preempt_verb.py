@@ -54,18 +54,9 @@ from policies.kubernetes.criteria import Order
 from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.counterfactuals.counterfactual import DecisionInputs
-from policies.preemption.decision import (
-    Candidate,
-    PreemptionDecision,
-    VictimSet,
-    find_runner_up,
-)
+from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet, find_runner_up
 from policies.preemption.filtering.status import Code
-from policies.preemption.policy import (
-    DEFAULT_VICTIM_ORDER,
-    SchedulerRules,
-    order_victims,
-)
+from policies.preemption.policy import DEFAULT_VICTIM_ORDER, SchedulerRules, order_victims
 from policies.preemption.time_limit import DeadlineExceededError, in_time
 from policies.preemption.unknown_objects import unknown_objects
 from policies.preemption.victim_units import VictimUnits, victim_units
