@@ -351,10 +351,12 @@ def _no_candidates(
 
 def _feasible(requested: RequestedRows, codes: Codes) -> Sequence[str]:
     """Return the names that fit, in the order of results."""
-    is_ordered = requested.order is requested.names
-    if not codes.any():
+    is_ordered, fits = requested.order is requested.names, codes == FITS
+    if not fits.any():  # before each preemption
+        return ()
+    if fits.all():
         return requested.names if is_ordered else tuple(requested.order)
-    fitting = names_at(requested.names, codes == FITS)
+    fitting = names_at(requested.names, fits)
     if is_ordered:
         return fitting
     feasible = frozenset(fitting)
