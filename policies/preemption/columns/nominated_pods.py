@@ -16,11 +16,12 @@ from policies.preemption.columns.label_classes import InternTable
 
 
 class NominatedPods:
-    """The nominated pods by node, each as the number of its kind and its UID."""
+    """The UIDs of the nominated pods by the number of their kind, each at its place on a node."""
 
     def __init__(self) -> None:
         self._kinds = InternTable(_kind)
-        self._by_node: dict[str, Sequence[tuple[int, str]]] = {}
+        self._by_node: dict[str, Sequence[int]] = {}
+        self._uids: dict[int, dict[tuple[str, int], str]] = {}
 
     @property
     def nodes(self) -> Iterator[str]:
@@ -29,29 +30,30 @@ class NominatedPods:
 
     def set(self, node: str, pods: Sequence[Pod]) -> None:
         """Replace the pods that are nominated to a node."""
-        for number, _ in self._by_node.pop(node, ()):
-            self._kinds.release(number)
+        for place, number in enumerate(self._by_node.pop(node, ())):
+            del self._uids[number][node, place]
+            if self._kinds.release(number) is not None:
+                del self._uids[number]
         if pods:
-            self._by_node[node] = [(self._kinds.acquire(pod)[0], pod.uid) for pod in pods]
+            self._by_node[node] = [self._kinds.acquire(pod)[0] for pod in pods]
+            for place, number in enumerate(self._by_node[node]):
+                self._uids.setdefault(number, {})[node, place] = pods[place].uid
 
     def nodes_of(self, uid: str) -> Sequence[str]:
         """Return the nodes that a pod is nominated to, by its UID."""
-        return [node for node, pods in self._by_node.items() for _, other in pods if other == uid]
+        of_kinds = self._uids.values()
+        return [node for uids in of_kinds for (node, _), other in uids.items() if other == uid]
 
     def others(self, uid: str, index: Mapping[str, int]) -> Iterator[tuple[Pod, Ints]]:
         """Yield a pod of each kind, and the rows of the pods of that kind without those of a UID.
 
         ``index`` maps names of nodes to rows.
         """
-        rows: dict[int, list[int]] = {}
-        for node, pods in self._by_node.items():
-            for number, other in pods:
-                if other != uid:
-                    rows.setdefault(number, []).append(index[node])
-        for number, found in rows.items():
+        for number, uids in self._uids.items():
             sample = self._kinds.samples[number]
-            if sample is not None:
-                yield sample, np.array(found, np.int64)
+            rows = [index[node] for (node, _), other in uids.items() if other != uid]
+            if sample is not None and rows:
+                yield sample, np.array(rows, np.int64)
 
 
 def _kind(pod: Pod) -> Hashable:
