@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -31,6 +30,7 @@ from fakeapi.backtest.command_options import (
     choose_place,
     read_drain,
 )
+from fakeapi.backtest.stop_signals import SIGNALED, stop_signals
 from policies.kubernetes.releases import NEWEST, release
 from policies.preemption.policy import KUBE_SCHEDULER
 
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from fakeapi.backtest.units import Unit
 
 EXAMPLE: Final = "backtest synthetic --policy stock --policy policy.yaml"
-
-_SIGNALED: Final = 128
-_STOP_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def run_backtest(
@@ -147,7 +144,7 @@ def _run_units(
         why = "workers of the other units ended" if stopped is None else "stopped"
         log_line(f"{why}; {_how_to_continue(len(found), units, kept_in)}")
         if stopped is not None:
-            raise typer.Exit(_SIGNALED + stopped)
+            raise typer.Exit(SIGNALED + stopped)
     return [found[unit.key] for unit in units if unit.key in found]
 
 
@@ -167,7 +164,7 @@ def _run_missing(
     missing = [unit for unit in units if unit.key not in found]
     console, finished = Console(stderr=True), Finished()
     with (
-        _stop_signals(lambda: finished.put(None)) as arrived,
+        stop_signals(lambda: finished.put(None)) as arrived,
         place as workers,
         unit_progress(len(units), len(found), console) as advance,
     ):
@@ -177,33 +174,6 @@ def _run_missing(
                 found[unit.key] = result
             advance()
     return arrived[0] if arrived else None
-
-
-@contextmanager
-def _stop_signals(stop: Callable[[], None]) -> Iterator[Sequence[int]]:
-    """Call ``stop`` at the first stop signal in the block, and yield its number in a list.
-
-    Another signal ends the process at once.
-    """
-    handlers = {number: signal.getsignal(number) for number in _STOP_SIGNALS}
-    arrived: list[int] = []
-
-    def handle(number: int, _frame: object) -> None:
-        restore()
-        arrived.append(number)
-        stop()
-
-    def restore() -> None:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-    for number, handler in handlers.items():
-        if handler is not signal.SIG_IGN:  # nohup, or a job in the background
-            signal.signal(number, handle)
-    try:
-        yield arrived
-    finally:
-        restore()
 
 
 def _temporary_path() -> Path:

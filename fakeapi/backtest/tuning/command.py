@@ -31,10 +31,11 @@ from fakeapi.backtest.command_options import (
     choose_place,
     read_drain,
 )
+from fakeapi.backtest.stop_signals import SIGNALED, stop_signals
 from policies.kubernetes.releases import NEWEST, release
 
 if TYPE_CHECKING:
-    from fakeapi.backtest.executors import Workers
+    from fakeapi.backtest.executors import Finished, Workers
     from fakeapi.backtest.tuning.segment_runner import SegmentRunner
     from fakeapi.backtest.tuning.tuning import TuningPlan, TuningResult
 
@@ -42,7 +43,6 @@ EXAMPLE: Final = "tune synthetic --policy policy.yaml --minimize lost-gpu-hours 
 
 _TRIALS: Final = 40
 _SEGMENTS: Final = 6
-_INTERRUPTED: Final = 130
 
 
 def tune_policy(
@@ -129,12 +129,12 @@ def tune_policy(
         trials,
         seed,
     )
-    result = _run(plan, partial(SegmentRunner, opened, seeds, options), seeds, place)
+    result, code = _run(plan, partial(SegmentRunner, opened, seeds, options), seeds, place)
     print_answer(output, Answer(lambda: result, lambda rows: render_tuning(result, rows)))
     if out is not None:
         _write(out, result, f"{policy} on {opened.summary.name} with --seed {seed}")
-    if result.is_interrupted:
-        raise typer.Exit(_INTERRUPTED)
+    if code:
+        raise typer.Exit(code)
 
 
 def _read_held_out(held_out: int | None, segments: int) -> int:
@@ -150,21 +150,32 @@ def _read_held_out(held_out: int | None, segments: int) -> int:
 
 def _run(
     plan: TuningPlan,
-    runner: Callable[[Workers, Callable[[], None]], SegmentRunner],
+    runner: Callable[[Workers, Finished, Callable[[], None]], SegmentRunner],
     seeds: int,
     place: AbstractContextManager[Workers],
-) -> TuningResult:
-    """Tune, and show how many units have finished; policies that repeat have none."""
+) -> tuple[TuningResult, int]:
+    """Tune, and show how many units have finished; policies that repeat have none.
+
+    Return the exit code, too: above 0 if the tuning was stopped before its end.
+    """
+    from fakeapi.backtest.executors import Finished
     from fakeapi.backtest.progress import unit_progress
+    from fakeapi.backtest.tuning.search import StoppedError
     from fakeapi.backtest.tuning.tuning import tune
 
+    finished = Finished()
     parts = plan.trials * len(plan.training_segments) + 2 * plan.held_out
-    with place as workers, unit_progress(parts * seeds, 0, Console(stderr=True)) as done:
+    with (
+        stop_signals(lambda: finished.put(None)) as arrived,
+        place as workers,
+        unit_progress(parts * seeds, 0, Console(stderr=True)) as advance,
+    ):
         try:
-            return tune(plan, runner(workers, done))
-        except KeyboardInterrupt:
+            result = tune(plan, runner(workers, finished, advance))
+        except StoppedError:
             log_line("stopped before the first policies were simulated")
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(SIGNALED + arrived[0]) from None
+    return result, SIGNALED + arrived[0] if result.is_interrupted else 0
 
 
 def _write(out: Path, result: TuningResult, origin: str) -> None:

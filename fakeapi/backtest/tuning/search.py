@@ -32,11 +32,15 @@ BATCH: Final = 8
 """How many policies are asked for before the values of the first are known."""
 
 
+class StoppedError(Exception):
+    """The user has stopped the tuning."""
+
+
 class Evaluate(Protocol):
     """Simulates policies on some segments of a workload, with all seeds."""
 
     def __call__(self, policies: Sequence[SimulatedPolicy], segments: range) -> BacktestResults:
-        """Return the results of all policies. Raise KeyboardInterrupt if the user stops it."""
+        """Return the results of all policies. Raise StoppedError if the user stops it."""
         ...
 
 
@@ -83,13 +87,13 @@ class PolicySearch:
     def run(self, evaluate: Evaluate, segments: range, trials: int) -> None:
         """Run trials; if the user stops it, those of the last batch are lost.
 
-        Raise KeyboardInterrupt if that was the first batch, ConfigError if the base policy has no
+        Raise StoppedError if that was the first batch, ConfigError if the base policy has no
         value of an objective, and errors of ``evaluate``.
         """
         try:
             while self.trials < trials:
                 self._run_batch(evaluate, segments, min(BATCH, trials - self.trials))
-        except KeyboardInterrupt:
+        except StoppedError:
             if not self.tried:
                 raise
 

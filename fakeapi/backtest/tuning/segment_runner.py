@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from extender.terminal.program import log_line
-from fakeapi.backtest.executors import Workers, run_units
+from fakeapi.backtest.executors import Finished, Workers, run_units
 from fakeapi.backtest.results import BacktestResults
 from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.tuning.search import StoppedError
 from fakeapi.backtest.units import plan_units
 from fakeapi.backtest.workloads import OpenedWorkload, RunOptions
 
@@ -21,20 +22,24 @@ class SegmentRunner:
     seeds: int
     options: RunOptions
     workers: Workers
+    finished: Finished
     advance: Callable[[], None]
 
     def __call__(self, policies: Sequence[SimulatedPolicy], segments: range) -> BacktestResults:
         """Return the results of all policies but those whose workers have ended too often.
 
-        Raise UnitError, ConfigError, and InputError for the workload.
+        Raise StoppedError if ``finished`` stops it, UnitError, ConfigError, and InputError for the
+        workload.
         """
         parts = self.workload.segments[segments.start : segments.stop]
         units = plan_units(parts, policies, self.seeds, self.options)
-        found = []
-        for _, result in run_units(self.workers, units):
+        results = []
+        for _, result in run_units(self.workers, units, self.finished):
             self.advance()
-            if result is not None:
-                found.append(result)
+            results.append(result)
+        if len(results) < len(units):
+            raise StoppedError
+        found = [each for each in results if each is not None]
         missing = len(units) - len(found)
         if missing:
             log_line(f"{missing} of {len(units)} units have no result: their workers ended")

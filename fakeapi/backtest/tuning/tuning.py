@@ -15,7 +15,7 @@ from fakeapi.backtest.report.comparison import Comparison, compare
 from fakeapi.backtest.report.estimates import Estimate, estimate
 from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.tuning.objectives import Objective, values_by_seed
-from fakeapi.backtest.tuning.search import Evaluate, PolicySearch
+from fakeapi.backtest.tuning.search import Evaluate, PolicySearch, StoppedError
 from fakeapi.backtest.tuning.selection import TriedPolicy, choose, pareto_front
 from fakeapi.backtest.tuning.validation import (
     ComparedValues,
@@ -98,7 +98,7 @@ class TuningResult(Struct, frozen=True, rename="camel"):
 def tune(plan: TuningPlan, evaluate: Evaluate) -> TuningResult:
     """Search and validate; if the user stops it, return the best so far.
 
-    Raise KeyboardInterrupt if that happens before the first policies were simulated; raise
+    Raise StoppedError if that happens before the first policies were simulated; raise
     ConfigError if the base policy has no value of an objective, and errors of ``evaluate``.
     """
     search = PolicySearch(plan.base, plan.file, plan.objectives, plan.seed)
@@ -136,7 +136,7 @@ def _validate(
     ]
     try:
         results = evaluate(policies, plan.held_out_segments)
-    except KeyboardInterrupt:
+    except StoppedError:
         return None
     held_out = ComparedValues(*(values_by_seed(results, n, plan.objectives) for n in names))
     training = ComparedValues(base.values, chosen.values)

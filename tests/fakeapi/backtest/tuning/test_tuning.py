@@ -6,7 +6,7 @@ import pytest
 
 from extender.config.policy_file import PolicyFile
 from extender.config.strict_decoding import ConfigError
-from fakeapi.backtest.tuning.search import BATCH
+from fakeapi.backtest.tuning.search import BATCH, StoppedError
 from fakeapi.backtest.tuning.tuning import TuningResult, tune
 from tests.fakeapi.backtest.tuning.tuned_policies import BUILT_IN, FakeBacktest, plan
 
@@ -130,7 +130,7 @@ def test_a_stopped_validation_is_missing() -> None:
 
 
 def test_a_search_that_is_stopped_at_once_has_no_result() -> None:
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(StoppedError):
         tune(plan("disruptions"), FakeBacktest(known_optimum, stops_after=0))
 
 

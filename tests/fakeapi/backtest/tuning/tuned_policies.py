@@ -11,6 +11,7 @@ from fakeapi.backtest.results import BacktestResults, UnitResult
 from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.statistics import GroupStatistics, RunStatistics
 from fakeapi.backtest.tuning.objectives import parse_objectives
+from fakeapi.backtest.tuning.search import StoppedError
 from fakeapi.backtest.tuning.tuning import TuningPlan
 from tests.builders.backtests import workload
 
@@ -78,7 +79,7 @@ class FakeBacktest:
 
     def __call__(self, policies: Sequence[SimulatedPolicy], segments: range) -> BacktestResults:
         if self.calls >= self.stops_after:
-            raise KeyboardInterrupt
+            raise StoppedError
         self.calls += 1
         self.simulated += [(each.name, segments) for each in policies]
         files = {each.name: _file(each) for each in policies}
