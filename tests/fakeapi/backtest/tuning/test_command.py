@@ -55,7 +55,7 @@ async def test_the_result_is_the_same_for_each_number_of_workers(folder: Path) -
 async def test_a_tuning_that_is_stopped_reports_the_best_so_far() -> None:
     process = await start(
         *(*TUNE, "--policy", "kube-scheduler", "--seeds", "1", "--trials", "16"),
-        *("--workers", "1"),
+        *("--workers", "1", "-o", "json"),
     )
     assert process.stderr is not None
     while not (await process.stderr.readline()).startswith(b"reprieve: 9 of 18 units"):
@@ -63,9 +63,9 @@ async def test_a_tuning_that_is_stopped_reports_the_best_so_far() -> None:
     process.send_signal(signal.SIGINT)
     out, _ = await process.communicate()
     assert process.returncode == 128 + signal.SIGINT
-    facts, conclusion = out.decode().splitlines()[:2]
-    assert facts.startswith("8 of 16 trials, ")
-    assert conclusion.startswith("The tuning was interrupted. Keep kube-scheduler")
+    found = json.loads(out)
+    assert (found["planned"], found["trials"], found["validation"]) == (16, 8, None)
+    assert (found["base"]["trial"], found["recommended"]) == (0, "kube-scheduler")
 
 
 def test_without_the_extra_the_command_names_it() -> None:
