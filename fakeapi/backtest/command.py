@@ -86,7 +86,7 @@ def run_backtest(
     from fakeapi.backtest.report.page import render_html
     from fakeapi.backtest.report.table import render_table
     from fakeapi.backtest.results import BacktestResults
-    from fakeapi.backtest.simulated_scheduler import STOCK
+    from fakeapi.backtest.simulation.simulated_scheduler import STOCK
     from fakeapi.backtest.units import plan_units, read_policies
     from fakeapi.backtest.workloads import RunOptions, open_workload
 

@@ -23,7 +23,7 @@ from extender.config.strict_decoding import ConfigError
 from extender.terminal.log_output import LogFormat, LogLevel, log_to_stderr
 from extender.terminal.program import program_version
 from fakeapi.backtest.results import UnitResult
-from fakeapi.backtest.simulated_scheduler import STOCK, SimulatedPolicy
+from fakeapi.backtest.simulation.simulated_scheduler import STOCK, SimulatedPolicy
 from fakeapi.backtest.workloads import RunOptions, Workload
 from policies.kubernetes.input_error import InputError
 

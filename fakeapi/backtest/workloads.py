@@ -21,11 +21,16 @@ from fakeapi.backtest.ledger.workload import (
     ledger_segments,
     open_ledger_workload,
 )
-from fakeapi.backtest.recorded_workload import RecordedPlan, simulate_recording
-from fakeapi.backtest.resource_use import PODS, amounts_of
 from fakeapi.backtest.results import LeftOut, WorkloadSummary
-from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
-from fakeapi.backtest.simulation import DRAIN_NS, SimulationPlan, simulate, simulated_ns
+from fakeapi.backtest.simulation.recording_simulation import RecordedPlan, simulate_recording
+from fakeapi.backtest.simulation.resource_use import PODS, amounts_of
+from fakeapi.backtest.simulation.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.simulation.trace_simulation import (
+    DRAIN_NS,
+    SimulationPlan,
+    simulate,
+    simulated_ns,
+)
 from fakeapi.backtest.statistics import RunStatistics
 from fakeapi.backtest.traces.formats import open_trace
 from fakeapi.backtest.traces.trace import Trace, TraceError, segments

@@ -28,8 +28,8 @@ from extender.ledger.entry import format_id, time_of_id
 from extender.ledger.inputs.call_inputs import CallInputs
 from extender.protocol.verb_context import Search, VerbResult
 from fakeapi.backtest.ledger.workload import LedgerWorkload, StoredDecision, open_ledger
-from fakeapi.backtest.resource_use import amounts_of, measured
-from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.simulation.resource_use import amounts_of, measured
+from fakeapi.backtest.simulation.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.statistics import (
     Amounts,
     GroupStatistics,

@@ -25,8 +25,8 @@ from extender.ledger.storage.database import LedgerError
 from extender.ledger.storage.location import open_database
 from extender.ledger.storage.queries import NEWEST_ID, Ledger
 from extender.ledger.storage.sqlite_database import Access
-from fakeapi.backtest.resource_use import amounts_of
 from fakeapi.backtest.results import LeftOut, WorkloadSummary
+from fakeapi.backtest.simulation.resource_use import amounts_of
 from fakeapi.backtest.statistics import (
     Amounts,
 )

@@ -94,7 +94,7 @@ def tune_policy(
     with the given one on the others, which it has not seen. Ctrl-C ends the search, and the best
     policy so far is reported.
     """
-    from fakeapi.backtest.simulated_scheduler import STOCK, SimulatedPolicy
+    from fakeapi.backtest.simulation.simulated_scheduler import STOCK, SimulatedPolicy
     from fakeapi.backtest.tuning.objectives import parse_objectives
     from fakeapi.backtest.workloads import RunOptions, open_workload
 

@@ -18,7 +18,7 @@ from extender.config.policy_file import PolicyFile
 from extender.config.preemption_policy import PolicySource
 from extender.config.strict_decoding import ConfigError
 from fakeapi.backtest.results import BacktestResults
-from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.simulation.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.tuning.objectives import Objective, values_by_seed
 from fakeapi.backtest.tuning.search_space import (
     STEPS,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from extender.terminal.program import log_line
 from fakeapi.backtest.executors import Finished, Workers, run_units
 from fakeapi.backtest.results import BacktestResults
-from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.simulation.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.tuning.search import StoppedError
 from fakeapi.backtest.units import plan_units
 from fakeapi.backtest.workloads import OpenedWorkload, RunOptions

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import fsum, hypot
 
 from extender.config.policy_file import PolicyFile
-from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.simulation.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.tuning.objectives import Objective
 
 

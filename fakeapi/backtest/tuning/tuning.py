@@ -13,7 +13,7 @@ from msgspec import Struct
 from extender.config.policy_file import PolicyFile
 from fakeapi.backtest.report.comparison import Comparison, compare
 from fakeapi.backtest.report.estimates import Estimate, estimate
-from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.simulation.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.tuning.objectives import Objective, values_by_seed
 from fakeapi.backtest.tuning.search import Evaluate, PolicySearch, StoppedError
 from fakeapi.backtest.tuning.selection import TriedPolicy, choose, pareto_front

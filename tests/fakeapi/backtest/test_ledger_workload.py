@@ -33,7 +33,7 @@ from fakeapi.backtest.ledger.workload import (
 from fakeapi.backtest.report.comparison import compare
 from fakeapi.backtest.report.page import render_html
 from fakeapi.backtest.results import BacktestResults, UnitResult
-from fakeapi.backtest.simulated_scheduler import STOCK, SimulatedPolicy
+from fakeapi.backtest.simulation.simulated_scheduler import STOCK, SimulatedPolicy
 from fakeapi.backtest.statistics import RunStatistics, conservation_error, merge_statistics
 from policies.engine_selection import build_engine
 from tests.builders import budget, node, pod, pod_json

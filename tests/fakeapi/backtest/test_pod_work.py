@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.backtest.pod_work import PodWork, WorkByPod, WorkScript
-from fakeapi.backtest.resource_use import ResourceUse
+from fakeapi.backtest.simulation.pod_work import PodWork, WorkByPod, WorkScript
+from fakeapi.backtest.simulation.resource_use import ResourceUse
 from fakeapi.backtest.traces.trace import TraceJob
 
 SECOND = 10**9

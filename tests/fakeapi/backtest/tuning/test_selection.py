@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.simulation.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.tuning.objectives import parse_objectives
 from fakeapi.backtest.tuning.selection import TriedPolicy, choose, pareto_front
 from tests.builders.backtests import workload

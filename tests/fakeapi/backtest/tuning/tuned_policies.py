@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from extender.config.policy_file import PolicyFile
 from extender.config.preemption_policy import PolicySource, decode_policy
 from fakeapi.backtest.results import BacktestResults, UnitResult
-from fakeapi.backtest.simulated_scheduler import SimulatedPolicy
+from fakeapi.backtest.simulation.simulated_scheduler import SimulatedPolicy
 from fakeapi.backtest.statistics import GroupStatistics, RunStatistics
 from fakeapi.backtest.tuning.objectives import parse_objectives
 from fakeapi.backtest.tuning.search import StoppedError

@@ -14,9 +14,9 @@ from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import NAMESPACES, PODS, CollectionPath, ObjectPath
 from fakeapi.apiserver.store.object_store import StoreEvent
-from fakeapi.backtest.observation import RunObserver
-from fakeapi.backtest.pod_work import JOB_NAME, SECOND_NS, WorkByPod
-from fakeapi.backtest.trace_objects import job_document
+from fakeapi.backtest.simulation.observation import RunObserver
+from fakeapi.backtest.simulation.pod_work import JOB_NAME, SECOND_NS, WorkByPod
+from fakeapi.backtest.simulation.trace_objects import job_document
 from fakeapi.backtest.traces.trace import TraceJob
 from fakeapi.controlplane.workloads.job_status import JOBS
 from fakeapi.testing.virtual_cluster import SocketlessCluster

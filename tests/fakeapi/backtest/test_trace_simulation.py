@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from extender.config.preemption_policy import PolicySource, read_policy_source
-from fakeapi.backtest.simulated_scheduler import STOCK, SimulatedPolicy
-from fakeapi.backtest.simulation import SimulationPlan, simulate
+from fakeapi.backtest.simulation.simulated_scheduler import STOCK, SimulatedPolicy
+from fakeapi.backtest.simulation.trace_simulation import SimulationPlan, simulate
 from fakeapi.backtest.statistics import GroupStatistics, RunStatistics, conservation_error
 from fakeapi.backtest.traces.formats import open_trace
 from fakeapi.backtest.traces.node_lists import make_nodes

@@ -8,8 +8,8 @@ import pytest
 
 from extender.config.preemption_policy import read_policy_source
 from extender.recording.files import read_recording
-from fakeapi.backtest.recorded_workload import RecordedPlan, simulate_recording
-from fakeapi.backtest.simulated_scheduler import STOCK, SimulatedPolicy
+from fakeapi.backtest.simulation.recording_simulation import RecordedPlan, simulate_recording
+from fakeapi.backtest.simulation.simulated_scheduler import STOCK, SimulatedPolicy
 from fakeapi.backtest.statistics import RunStatistics, conservation_error
 from tests.properties.sampling import seeds
 

@@ -22,8 +22,8 @@ from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.resources import PODS, ObjectPath
 from fakeapi.apiserver.store.object_store import StoreEvent
-from fakeapi.backtest.observed_pod import ObservedPod, decode_observed_pod
-from fakeapi.backtest.pod_work import SECOND_NS, WorkByPod
+from fakeapi.backtest.simulation.observed_pod import ObservedPod, decode_observed_pod
+from fakeapi.backtest.simulation.pod_work import SECOND_NS, WorkByPod
 
 _NOT_FOUND: Final = 404
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fakeapi.backtest.observed_pod import ObservedPod
+from fakeapi.backtest.simulation.observed_pod import ObservedPod
 from fakeapi.backtest.traces.trace import TraceJob
 from fakeapi.controlplane.kubelet.scripts import (
     ContainerScript,

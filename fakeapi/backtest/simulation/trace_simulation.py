@@ -22,20 +22,20 @@ from random import Random
 from typing import Final
 
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from fakeapi.backtest.checkpoints import CheckpointWriter, checkpoint_annotations
-from fakeapi.backtest.observation import RunObserver
-from fakeapi.backtest.pod_work import SECOND_NS, WorkByPod, WorkScript
-from fakeapi.backtest.resource_use import ResourceUse
-from fakeapi.backtest.simulated_scheduler import (
+from fakeapi.backtest.simulation.checkpoints import CheckpointWriter, checkpoint_annotations
+from fakeapi.backtest.simulation.observation import RunObserver
+from fakeapi.backtest.simulation.pod_work import SECOND_NS, WorkByPod, WorkScript
+from fakeapi.backtest.simulation.resource_use import ResourceUse
+from fakeapi.backtest.simulation.simulated_scheduler import (
     HISTORY,
     LatestDecisions,
     SimulatedPolicy,
     in_process_reprieve,
     scheduler_options,
 )
+from fakeapi.backtest.simulation.submission import Submission
+from fakeapi.backtest.simulation.trace_objects import node_document, priority_class_document
 from fakeapi.backtest.statistics import RunStatistics
-from fakeapi.backtest.submission import Submission
-from fakeapi.backtest.trace_objects import node_document, priority_class_document
 from fakeapi.backtest.traces.trace import Trace, TraceJob
 from fakeapi.simulation.world import ComponentOptions, Upkeep, create_world
 from fakeapi.testing.virtual_cluster import SocketlessCluster

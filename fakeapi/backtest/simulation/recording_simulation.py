@@ -18,11 +18,11 @@ from extender.kube.decoders.cluster_objects import decode_priority_class
 from extender.kube.decoders.pods import decode_pod
 from extender.recording.files import Recording
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from fakeapi.backtest.observation import RunObserver
-from fakeapi.backtest.observed_pod import ObservedPod, decode_observed_pod
-from fakeapi.backtest.pod_work import PodWork
-from fakeapi.backtest.resource_use import ResourceUse, amounts_of
-from fakeapi.backtest.simulated_scheduler import (
+from fakeapi.backtest.simulation.observation import RunObserver
+from fakeapi.backtest.simulation.observed_pod import ObservedPod, decode_observed_pod
+from fakeapi.backtest.simulation.pod_work import PodWork
+from fakeapi.backtest.simulation.resource_use import ResourceUse, amounts_of
+from fakeapi.backtest.simulation.simulated_scheduler import (
     HISTORY,
     LatestDecisions,
     SimulatedPolicy,

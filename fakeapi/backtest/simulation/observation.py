@@ -27,9 +27,9 @@ from extender.kube.controller_runtime.event_correlator import ObjectReference
 from extender.kube.decoders.cluster_objects import decode_budget, decode_node
 from extender.kube.rest.clock import Clock
 from fakeapi.apiserver.store.object_store import StoreEvent
-from fakeapi.backtest.observed_pod import ObservedPod, decode_observed_pod
-from fakeapi.backtest.pod_work import SECOND_NS, PodWork
-from fakeapi.backtest.resource_use import ResourceUse, amounts_of, measured
+from fakeapi.backtest.simulation.observed_pod import ObservedPod, decode_observed_pod
+from fakeapi.backtest.simulation.pod_work import SECOND_NS, PodWork
+from fakeapi.backtest.simulation.resource_use import ResourceUse, amounts_of, measured
 from fakeapi.backtest.statistics import (
     Amounts,
     GroupStatistics,

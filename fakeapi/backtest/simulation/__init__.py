@@ -1,0 +1,1 @@
+"""The simulation of workloads: a fake cluster on a virtual clock, and what is observed of it."""
