@@ -11,7 +11,7 @@ Every field is optional and has this default::
     mode: enforce             # observe: kube-scheduler's own choice stands, and that of policy is
                               # only recorded, as those of shadow are
     shadow: []                # at most four more policies, whose choices are only recorded
-    shadowCPUShare: 0.05      # of one core: how much decisions that are only recorded take at most
+    shadowCPUShare: 0.005     # of one core: how much decisions that are only recorded take at most
     search: cluster           # the nodes that preempt considers; offered: kube-scheduler's
     upstream: "1.38"          # the kube-scheduler release whose rules to follow
     featureGates: {}          # gates of that kube-scheduler by name: {GenericWorkload: true}
@@ -241,7 +241,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     mode: Mode = Mode.ENFORCE
     shadow: Annotated[tuple[_NonEmpty, ...], msgspec.Meta(max_length=4)] = ()
     shadow_cpu_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = msgspec.field(
-        default=0.05, name="shadowCPUShare"
+        default=0.005, name="shadowCPUShare"
     )
     tls: TlsConfig | None = None
     allow_plain_http: bool = msgspec.field(default=False, name="allowPlainHTTP")

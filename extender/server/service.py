@@ -38,7 +38,7 @@ from extender.protocol.verbs import VERBS, DecodedCall, ReceivedCall
 from extender.server.call_queue import CallQueue, OverloadedError
 from extender.server.decision_steps import decide_in_steps, run_in_steps
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
-from extender.server.shadow_decisions import DecidedCall, ShadowDecisions
+from extender.server.shadow_decisions import ShadowDecisions
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.engine import Engine
@@ -266,7 +266,7 @@ class Service:
         bounds = bounds_of_cluster(len(cluster.nodes.by_key), len(cluster.pods.by_key))
         if self.mode is Mode.OBSERVE and self.readiness.unsynced_kinds():
             bounds = UNBOUNDED
-        steps = VERBS[verb_call.verb](verb_call.body, self._rules_read, bounds)
+        steps = VERBS[verb_call.verb](verb_call.body, self.engine.rules, bounds)
         return at_once(steps) if len(verb_call.body) <= SMALL_BYTES else (yield from steps)
 
     def _decode_until(self, deadline: float, verb_call: VerbCall) -> Steps[DecodedCall | None]:
@@ -366,8 +366,7 @@ class Service:
         if self.ledger is not None:
             entry = self.ledger.record(call, answer, context, answered, reasons)
         if self.shadows is not None and isinstance(call.args, PreemptArgs):
-            size = len(call.body)
-            self.shadows.add(DecidedCall(call.args, size, context, answer, answered, entry))
+            self.shadows.add(call.body, context, answer, answered, entry)
 
     def _fall_back(
         self, reason: FallbackReason, verb_call: VerbCall, detail: str

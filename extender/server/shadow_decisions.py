@@ -15,12 +15,12 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
 from extender.kube.rest.clock import Clock
-from extender.protocol.preempt_verb import PreemptArgs
+from extender.protocol.preempt_verb import decode
 from extender.protocol.request_size import Steps
 from extender.protocol.verb_context import AnswerContext, CallContext, Search, VerbResult
 from extender.server.cpu_share import CpuShare
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from extender.ledger.entry import LedgerEntry
 
 MOST_WAITING: Final = 256
-_MOST_BYTES: Final = 8 * 2**20
-"""The bodies of the calls that wait; decoded, they take a few times as much memory."""
+_MOST_BYTES: Final = 32 * 2**20
+"""Of the bodies of the calls that wait."""
 _FOLLOW_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.05
 _NO_DEADLINE: Final = float("inf")
@@ -45,18 +45,16 @@ _NO_DEADLINE: Final = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class DecidedCall:
-    """A preempt call that was answered: the context of its decision, and the choice.
+    """A preempt call that was answered: the context of its decision, and the entry of its answer.
 
-    The context holds later, too (:func:`extender.protocol.own_choice.settled`). ``size`` is that
-    of the body in bytes. ``entry`` is that of the ledger, if there is one.
+    The context holds later, too (:func:`extender.protocol.own_choice.settled`). Until it is decided
+    again, a call consists of few objects: the garbage collector would visit all that wait.
     """
 
-    args: PreemptArgs
-    size: int
+    body: bytes
     context: CallContext
-    answer: VerbResult
     answered: AnswerContext
-    entry: LedgerEntry | None
+    live: LedgerEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +66,23 @@ class ShadowChoice:
     seconds: float
 
 
-class ShadowDecisions:
-    """The shadow policies of an extender, and the calls that they are to decide.
+class ShadowRecorder(Protocol):
+    """Records what shadow policies would have chosen."""
 
-    ``record`` is called with each of their choices, ``drop`` when one is dropped.
-    """
+    def live_entry(
+        self, answer: VerbResult, context: CallContext, answered: AnswerContext
+    ) -> LedgerEntry:
+        """Return the entry of an answer that no ledger keeps."""
+
+    def record(self, decided: DecidedCall, choice: ShadowChoice) -> None:
+        """Record a choice beside that of the answer."""
+
+    def drop(self) -> None:
+        """Count a decision that is not made."""
+
+
+class ShadowDecisions:
+    """The shadow policies of an extender, and the calls that they are to decide."""
 
     def __init__(
         self,
@@ -80,18 +90,21 @@ class ShadowDecisions:
         search: Search,
         share: CpuShare,
         clock: Clock,
-        record: Callable[[DecidedCall, ShadowChoice], None],
-        drop: Callable[[], None],
+        recorder: ShadowRecorder,
     ) -> None:
         self._engines: list[Engine] = [ReferenceEngine(each) for each in policies]
         self._search = search
         self._share = share
         self._clock = clock
-        self._record = record
-        self._drop = drop
+        self._recorder = recorder
         self._waiting: deque[DecidedCall] = deque()
         self._bytes = 0
         self._combined: tuple[SchedulerRules, SchedulerRules] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls that wait."""
+        return len(self._waiting)
 
     @property
     def rules(self) -> Sequence[SchedulerRules]:
@@ -109,14 +122,25 @@ class ShadowDecisions:
             self._combined = rules, combined_rules(rules, self.rules)
         return self._combined[1]
 
-    def add(self, decided: DecidedCall) -> None:
-        """Decide a call later, unless too many wait."""
-        if len(self._waiting) >= MOST_WAITING or self._bytes + decided.size > _MOST_BYTES:
+    def add(
+        self,
+        body: bytes,
+        context: CallContext,
+        answer: VerbResult,
+        answered: AnswerContext,
+        kept: LedgerEntry | None,
+    ) -> None:
+        """Decide a preempt call later, unless too many wait.
+
+        ``kept`` is the entry of the answer in the ledger, if there is one.
+        """
+        if len(self._waiting) >= MOST_WAITING or self._bytes + len(body) > _MOST_BYTES:
             for _ in self._engines:
-                self._drop()
+                self._recorder.drop()
             return
-        self._waiting.append(decided)
-        self._bytes += decided.size
+        live = kept or self._recorder.live_entry(answer, context, answered)
+        self._waiting.append(DecidedCall(body, context, answered, live))
+        self._bytes += len(body)
 
     async def run(self, synced: Awaitable[None], snapshot: Callable[[], Snapshot]) -> None:
         """Decide the calls that wait, from ``synced`` on, until cancelled.
@@ -141,24 +165,28 @@ class ShadowDecisions:
         """Decide the calls that wait."""
         while self._waiting:
             decided = self._waiting.popleft()
-            self._bytes -= decided.size
+            self._bytes -= len(decided.body)
             for engine in tuple(self._engines):
                 await self._decide(decided, engine)
 
     async def _decide(self, decided: DecidedCall, engine: Engine) -> None:
         context = replace(decided.context, engine=engine, search=self._search)
-
-        def decide(has_time_left: HasTimeLeft) -> VerbResult:
-            return decided.args.decide(replace(context, has_time_left=has_time_left))
-
         try:
-            steps = decide_in_steps(decide, _NO_DEADLINE, self._clock)
-            answer, seconds = await self._share.run(steps)
-            self._record(decided, ShadowChoice(context, answer, seconds))
+            answer, seconds = await self._share.run(self._steps(decided.body, context))
+            self._recorder.record(decided, ShadowChoice(context, answer, seconds))
         except Exception as error:  # noqa: BLE001 - outermost: a defect must not end the extender
             name = engine.rules.policy.name
             structlog.get_logger().error("shadow_failed", policy=name, exc_info=error)
-            self._drop()
+            self._recorder.drop()
+
+    def _steps(self, body: bytes, context: CallContext) -> Steps[VerbResult]:
+        """Decode a call, and decide it in a context."""
+        args = yield from decode(body, context.rules)
+
+        def decide(has_time_left: HasTimeLeft) -> VerbResult:
+            return args.decide(replace(context, has_time_left=has_time_left))
+
+        return (yield from decide_in_steps(decide, _NO_DEADLINE, self._clock))
 
     def _follow(self, snapshot: Callable[[], Snapshot]) -> Steps[None]:
         for engine in self._engines:

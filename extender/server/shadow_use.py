@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 from prometheus_client import CollectorRegistry
 
-from extender.config.component_config import Config
+from extender.config.component_config import Config, LedgerVerb
 from extender.kube.rest.clock import Clock
 from extender.ledger.choice_cost import differs
 from extender.ledger.entry import LedgerEntry, LedgerShadow, entry_id
 from extender.ledger.entry_builder import EntryBuilder
 from extender.ledger.writer import LedgerWriter
-from extender.observability.decision_log import count_reasons
+from extender.observability.decision_log import ReasonCounts, count_reasons
+from extender.protocol.verb_context import AnswerContext, CallContext, VerbResult
 from extender.server.cpu_share import CpuShare
 from extender.server.shadow_decisions import DecidedCall, ShadowChoice, ShadowDecisions
 from extender.server.shadow_metrics import ShadowMetrics
@@ -25,8 +25,11 @@ from policies.preemption.policy import SchedulerRules
 
 
 @dataclass(frozen=True, slots=True)
-class ShadowRecorder:
-    """Records what shadow policies would have chosen: in metrics, in the log, and in a ledger."""
+class ChoiceRecorder:
+    """Records what shadow policies would have chosen: in metrics, in the log, and in a ledger.
+
+    ``writer`` is that of the ledger that keeps the answers to preempt calls, if there is one.
+    """
 
     builder: EntryBuilder
     metrics: ShadowMetrics
@@ -34,11 +37,10 @@ class ShadowRecorder:
 
     def record(self, decided: DecidedCall, choice: ShadowChoice) -> None:
         """Record a choice beside that of the answer."""
-        policy = choice.context.rules.policy.name
-        live = decided.entry or self._live_entry(decided)
-        shadow = self._shadow_entry(decided, choice, live)
+        policy, live = choice.context.rules.policy.name, decided.live
+        shadow = self._shadow_entry(decided, choice)
         self.metrics.observe(policy, live, shadow, choice.seconds)
-        if decided.entry is not None and self.writer is not None:
+        if self.writer is not None:
             self.writer.add_shadow(LedgerShadow(policy, shadow), live)
         if differs(live, shadow):
             structlog.get_logger().info(
@@ -52,28 +54,27 @@ class ShadowRecorder:
                 request_id=live.request_id,
             )
 
-    def _live_entry(self, decided: DecidedCall) -> LedgerEntry:
-        """Return the entry of a decision that no ledger keeps."""
-        number, context = entry_id(decided.answered.at_ns, 0), decided.context
+    def live_entry(
+        self, answer: VerbResult, context: CallContext, answered: AnswerContext
+    ) -> LedgerEntry:
+        """Return the entry of an answer that no ledger keeps."""
+        number, no_reasons = entry_id(answered.at_ns, 0), ReasonCounts()
         return self.builder.entry(
-            number,
-            "",
-            decided.answer,
-            context.snapshot,
-            context.rules,
-            decided.answered,
-            Counter(),
+            number, "", answer, context.snapshot, context.rules, answered, no_reasons
         )
 
-    def _shadow_entry(
-        self, decided: DecidedCall, choice: ShadowChoice, live: LedgerEntry
-    ) -> LedgerEntry:
+    def drop(self) -> None:
+        """Count a decision that is not made."""
+        self.metrics.dropped.inc()
+
+    def _shadow_entry(self, decided: DecidedCall, choice: ShadowChoice) -> LedgerEntry:
         answer, context, decision = choice.answer, choice.context, choice.answer.decision
         reasons = count_reasons(decision.rejected)
         if isinstance(decision, PreemptionDecision):
             guards = guard_actions(decision, reasons, context.snapshot, context.rules)
             answer = replace(answer, guards=guards)
         answered = replace(decided.answered, seconds=choice.seconds)
+        live = decided.live
         return self.builder.entry(
             live.id, live.digest, answer, context.snapshot, context.rules, answered, reasons
         )
@@ -95,11 +96,12 @@ def build_shadows(
     for rules in policies:
         metrics.initialize(rules.policy.name)
     builder = EntryBuilder("" if config.ledger is None else config.ledger.team_label)
+    if config.ledger is None or LedgerVerb.PREEMPT not in config.ledger.verbs:
+        writer = None
     return ShadowDecisions(
         policies,
         config.search,
         CpuShare(config.shadow_cpu_share, clock, idle_seconds),
         clock,
-        ShadowRecorder(builder, metrics, writer).record,
-        metrics.dropped.inc,
+        ChoiceRecorder(builder, metrics, writer),
     )

@@ -28,6 +28,7 @@ from tests.bench import (
     ledger,
     report,
     scheduling,
+    shadows,
     webhooks,
 )
 from tests.bench.budgets import Figure
@@ -44,6 +45,7 @@ def main() -> None:
         _document()
         return
     effort = QUICK if asked.quick else FULL
+    calls = shadows.QUICK if asked.quick else shadows.FULL
     decisions = ledger.QUICK if asked.quick else ledger.FULL
     extent = scheduling.QUICK if asked.quick else scheduling.FULL
     nodes = (1_000,) if asked.quick else (1_000, 10_000)
@@ -52,6 +54,7 @@ def main() -> None:
         Part("fakeapi", lambda: fakeapi.measure(nodes), beside, asked.quick),
         Part("extender", lambda: extender.measure(effort), {}, asked.quick),
         Part("ledger", lambda: ledger.measure(decisions), {}, asked.quick),
+        Part("shadows", lambda: shadows.measure(calls), {}, asked.quick),
         Part("controllers", lambda: controllers.measure(effort.contests), {}, asked.quick),
         Part("webhooks", lambda: webhooks.measure(effort.contests), {}, asked.quick),
         Part("scheduling", lambda: scheduling.measure(extent), {}, asked.quick),
@@ -95,7 +98,7 @@ def _say(line: str) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parts = ("controllers", "extender", "fakeapi", "ledger", "scheduling", "webhooks")
+    parts = ("controllers", "extender", "fakeapi", "ledger", "scheduling", "shadows", "webhooks")
     parser.add_argument("--only", choices=parts, help="measure only this")
     parser.add_argument("--check", action="store_true", help="fail if a budget is broken")
     parser.add_argument("--quick", action="store_true", help="smaller, and less often")

@@ -10,7 +10,10 @@ from typing import Final
 import pytest
 
 from extender.cluster.scheduler_cache import SchedulerCache
-from extender.protocol.verb_context import Search
+from extender.ledger.entry import LedgerEntry
+from extender.ledger.entry_builder import EntryBuilder
+from extender.observability.decision_log import ReasonCounts
+from extender.protocol.verb_context import AnswerContext, CallContext, Search, VerbResult
 from extender.server.cpu_share import PAUSE_SECONDS, CpuShare
 from extender.server.service import Service, VerbCall
 from extender.server.shadow_decisions import (
@@ -51,19 +54,31 @@ class ShadowedExtender:
     live: Policy = KUBE_SCHEDULER
     search: Search = Search.CLUSTER
     clock: HandClock = field(default_factory=HandClock)
+    answers: list[VerbResult] = field(default_factory=list)
     found: list[tuple[DecidedCall, ShadowChoice]] = field(default_factory=list)
     dropped: int = 0
 
     def __post_init__(self) -> None:
         share = CpuShare(1.0, self.clock, lambda: PAUSE_SECONDS)
         rules = [SchedulerRules(policy=each) for each in self.policies]
-        self.shadows = ShadowDecisions(
-            rules, self.search, share, self.clock, self._record, self._drop
-        )
+        self.shadows = ShadowDecisions(rules, self.search, share, self.clock, self)
         for place, each in enumerate(rules):
             self.shadows.use(place, build_engine(each))
         engine = build_engine(SchedulerRules(policy=self.live))
         self.service = Service(self.cluster, engine, self.clock, self.search, shadows=self.shadows)
+
+    def live_entry(
+        self, answer: VerbResult, context: CallContext, answered: AnswerContext
+    ) -> LedgerEntry:
+        self.answers.append(answer)
+        snapshot, rules, reasons = context.snapshot, context.rules, ReasonCounts()
+        return EntryBuilder().entry(1, "", answer, snapshot, rules, answered, reasons)
+
+    def record(self, decided: DecidedCall, choice: ShadowChoice) -> None:
+        self.found.append((decided, choice))
+
+    def drop(self) -> None:
+        self.dropped += 1
 
     async def ask(self, body: bytes, verb: str = "preempt") -> None:
         """Answer a call, and record the answer."""
@@ -74,12 +89,6 @@ class ShadowedExtender:
         """Return policy, node and victims of what was decided by now."""
         await self.shadows.decide_waiting()
         return [(each.context.rules.policy.name, *_named(each)) for _, each in self.found]
-
-    def _record(self, decided: DecidedCall, choice: ShadowChoice) -> None:
-        self.found.append((decided, choice))
-
-    def _drop(self) -> None:
-        self.dropped += 1
 
 
 def _named(choice: ShadowChoice) -> tuple[str | None, list[str]]:
@@ -177,7 +186,7 @@ async def test_the_newest_are_dropped_and_counted_if_too_many_wait() -> None:
 
 async def test_large_calls_wait_up_to_a_number_of_bytes() -> None:
     it = ShadowedExtender(full_nodes(), [KUBE_SCHEDULER])
-    padded = vip_call() + b" " * 3 * 2**20
+    padded = vip_call() + b" " * 12 * 2**20
     for _ in range(3):
         await it.ask(padded)
     assert it.dropped == 1
@@ -278,10 +287,10 @@ async def test_a_shadow_that_is_the_live_policy_never_differs(
                 await it.ask(changing.call())
                 changing.change()
             await it.shadows.decide_waiting()
-        for decided, choice in it.found:
-            assert choice.answer.body == decided.answer.body
-            assert choice.answer.decision == decided.answer.decision
+        for answer, (_, choice) in zip(it.answers, it.found, strict=True):
+            assert choice.answer.body == answer.body
+            assert choice.answer.decision == answer.decision
             made += 1
-            named += decided.answer.named_candidate is not None
+            named += answer.named_candidate is not None
     assert it.dropped == 0
     assert named > made / 4
