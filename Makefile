@@ -36,14 +36,14 @@ test-all: test test-slow  ## run all tests
 test-distributed: $(DISTRIBUTED)  ## run backtests on a Dask and a Ray cluster of this machine, with workers killed
 	$(BIN)/pytest tests/distributed
 
-WORKLOAD := synthetic:nodes=8,pods=300,days=2,load=1.1
+WORKLOAD := synthetic:nodes=6,pods=100,days=1,load=1.3
 SHIPPED := half-an-hour-first least-cascade no-ping-pong small-disruptions
-SEEDS := 5
+BACKTEST_SEEDS := 5
 REPORT := docs/examples/backtest.html
 
 backtest: $(INSTALLED)  ## write the report of shipped policies over a synthetic trace into docs/
 	$(BIN)/reprieve backtest $(WORKLOAD) --policy stock $(SHIPPED:%=--policy deploy/policies/%.yaml) \
-		--seeds $(SEEDS) -o html > $(REPORT).new
+		--seeds $(BACKTEST_SEEDS) -o html > $(REPORT).new
 	mv $(REPORT).new $(REPORT)
 
 fuzz: $(INSTALLED)  ## compare both engines on 22,500 random clusters

@@ -143,7 +143,7 @@ def show_statistics(
     ] = 10,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Count preempted pods, lost work, violated budgets, outcomes, and differences of policies.
+    """Count preempted pods, lost work, violated budgets, outcomes, and differences.
 
     The period consists of whole hours; by default it is the last 24 hours.
     """

@@ -85,7 +85,7 @@ def show_differences(
     ] = 50,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Compare decisions with those of shadow policies, which were made on the same state.
+    """Compare decisions with those of shadow policies on the same state.
 
     Exit with 1 if any differ. --namespace and --class select decisions whose preemptor, or one of
     whose victims, has them; by default the period is the last 24 hours.

@@ -225,10 +225,14 @@ def _ledger() -> typer.Typer:
             LazyCommand("show", "Show everything that is kept of a decision.", _ledger_show),
             LazyCommand(
                 "stats",
-                "Count preempted pods, lost work, violated budgets, outcomes and differences.",
+                "Count preempted pods, lost work, violated budgets, outcomes, and differences.",
                 _ledger_stats,
             ),
-            LazyCommand("diff", "Compare decisions with those of shadow policies.", _ledger_diff),
+            LazyCommand(
+                "diff",
+                "Compare decisions with those of shadow policies on the same state.",
+                _ledger_diff,
+            ),
             LazyCommand("export", "Write decisions as Parquet files, by day.", _ledger_export),
         ),
     )

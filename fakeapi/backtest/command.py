@@ -78,7 +78,7 @@ def run_backtest(
     drain: DrainOption = "24h",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Simulate a workload under policies, and report how they differ.
+    """Simulate a workload under preemption policies, and report how they differ.
 
     Exit code 1 means that some units have no result, because their workers ended again and again.
     """

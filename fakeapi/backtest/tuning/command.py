@@ -88,7 +88,7 @@ def tune_policy(
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Search the order and weights of a policy's criteria for one or two objectives.
+    """Search better orders and weights of a policy's criteria by backtests.
 
     Policies are compared on the first segments of the workload. The chosen one is then compared
     with the given one on the others, which it has not seen. Ctrl-C ends the search, and the best
