@@ -171,6 +171,8 @@ class NodeFinder:
         enough = feasible_nodes_to_find(len(order), percentage)
         found, looked_at = first_feasible(order, frozenset(filtering.feasible), enough)
         self._next = (self._next + looked_at) % len(order)
+        if found and not self._extenders:
+            return tuple(found)  # no status is read
         rejected = filtering.rejected
         if looked_at == len(order):
             statuses.update(rejected)

@@ -53,16 +53,14 @@ _MOST = 100
 def least_allocated(pod: Pod, state: NodeState) -> int:
     """Return the score of a node by the CPU and memory that would be left."""
     has, taken, asks = state.node.allocatable, state.requested, pod.requests
-    shares = [
-        _percentage_left(has.milli_cpu, taken.milli_cpu + asks.milli_cpu),
-        _percentage_left(has.memory, taken.memory + asks.memory),
-    ]
-    return sum(shares) // len(shares)
+    cpu = _percentage_left(has.milli_cpu, taken.milli_cpu + asks.milli_cpu)
+    memory = _percentage_left(has.memory, taken.memory + asks.memory)
+    return (cpu + memory) // 2
 
 
 def selector_spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
     """Return the scores of nodes by how few similar pods each of them has."""
-    counts = [sum(_is_similar(pod, other) for other in state.pods) for state in states]
+    counts = [len([each for each in state.pods if _is_similar(pod, each)]) for state in states]
     most = max(counts)
     return [_MOST * (most - count) // most if most else _MOST for count in counts]
 
@@ -71,19 +69,19 @@ def best_node(
     pod: Pod, states: Sequence[NodeState], extender_scores: Iterable[Mapping[str, int]], rng: Random
 ) -> str:
     """Return the best node; ``extender_scores`` are those of each extender, by node."""
-    all_scores = list(extender_scores)
     totals = {
-        state.node.name: least_allocated(pod, state)
-        + alone
-        + sum(scores.get(state.node.name, 0) for scores in all_scores)
+        state.node.name: least_allocated(pod, state) + alone
         for state, alone in zip(states, selector_spread(pod, states), strict=True)
     }
+    for scores in extender_scores:
+        for name in totals:
+            totals[name] += scores.get(name, 0)
     top = max(totals.values())
     return rng.choice(sorted(name for name, total in totals.items() if total == top))
 
 
 def _percentage_left(has: int, used: int) -> int:
-    return max(0, has - used) * _MOST // has if has else 0
+    return (has - used) * _MOST // has if used < has else 0
 
 
 def _is_similar(pod: Pod, other: Pod) -> bool:
@@ -162,7 +160,7 @@ class SchedulingCycle:
         if len(search.names) == 1:
             return search.names[0]
         extenders = [each for each in self._scoring if each.is_interested(case.pod)]
-        nodes = self._searcher.node_documents(search.names)
+        nodes = self._searcher.node_documents(search.names) if extenders else {}
         scores = await gather_scores(extenders, case.cached, nodes)
         nodes_by_name = case.snapshot.nodes
         states = [
