@@ -19,6 +19,7 @@ import re
 from base64 import b64decode
 from calendar import monthrange
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from fakeapi.apiserver.kinds.structural_types import (
@@ -222,8 +223,12 @@ def _check_micro_time(item: str) -> None:
     _check_time_as(item, "2006-01-02T15:04:05.000000Z07:00")
 
 
+@lru_cache(maxsize=1024)
 def _check_time_as(item: str, layout: str) -> None:
-    """Check a time as time.Parse does; raise StructDecodeError."""
+    """Check a time as time.Parse does; raise StructDecodeError.
+
+    An object has the same few times in many places, and is decoded with each write.
+    """
     numbers, at = [], 0
     for pattern, element, most in _TIME_ELEMENTS:
         found = re.compile(pattern, re.ASCII).match(item, at)
