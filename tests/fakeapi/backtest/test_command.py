@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import signal
 from pathlib import Path
 
@@ -51,9 +50,9 @@ class TestReport:
         policy = ("--policy", "stock", "--policy", str(folder / "policy.yaml"))
         done = await reprieve("backtest", str(folder / "jobs.csv"), *policy, "--seeds", "1")
         assert done.code == 0, done.err
-        report = " ".join(done.out.split())
-        assert re.match(rf"backtest of {folder / 'jobs.csv'} ?: jobs 3, duration 1 min", report)
-        assert "cheap vs stock" in report
+        report = "".join(done.out.split())  # a long path is broken at the width of the table
+        assert report.startswith(f"backtestof{folder / 'jobs.csv'}:jobs3,duration1min")
+        assert "cheapvsstock" in report
 
 
 class TestInterruption:

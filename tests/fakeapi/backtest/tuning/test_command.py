@@ -52,6 +52,7 @@ async def test_the_result_is_the_same_for_each_number_of_workers(folder: Path) -
     assert checked.out == f"{outs[0]}: valid\n"
 
 
+@pytest.mark.slow
 async def test_a_tuning_that_is_stopped_reports_the_best_so_far() -> None:
     process = await start(
         *(*TUNE, "--policy", "kube-scheduler", "--seeds", "1", "--trials", "16"),
