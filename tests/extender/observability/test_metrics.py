@@ -48,6 +48,17 @@ def all_of(**values: Iterable[str]) -> list[Labels]:
 
 
 BY_VERB: Final = all_of(verb=VERBS)
+SHADOW: Final = "kube-scheduler"
+CHOICES: Final = ("live", "shadow")
+SHADOWS: Final = all_of(policy=(SHADOW,))
+BY_SHADOW: Final = ("decisions_total", "differences_total", "seconds_count")
+BY_CHOICE: Final = (
+    "refusals_total",
+    "victims_total",
+    "budget_violations_total",
+    "lost_core_seconds_total",
+    "lost_device_seconds_total",
+)
 FROM_THE_START: Final = {
     "reprieve_requests_total": [
         *all_of(verb=VERBS, status=("200", *REFUSED)),
@@ -62,8 +73,10 @@ FROM_THE_START: Final = {
         verb=VERBS, reason=[code.name.lower() for code in Code]
     ),
     "reprieve_connections_cut_total": all_of(phase=[phase.value for phase in Phase]),
+    **{f"reprieve_shadow_{name}": SHADOWS for name in BY_SHADOW},
+    **{f"reprieve_shadow_{name}": all_of(policy=(SHADOW,), choice=CHOICES) for name in BY_CHOICE},
 }
-"""The initial label values of each metric with labels, by the default configuration."""
+"""The initial label values of each metric with labels, with a shadow policy."""
 
 
 def series(text: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
@@ -103,8 +116,11 @@ async def figures_of(url: str) -> str:
 
 @pytest.mark.slow
 async def test_all_metrics_of_a_new_process_are_zero_and_documented(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"shadow: [{SHADOW}]\n")
     async with FakeCluster(run="none") as cluster:
-        options = ("--server", cluster.url, "--ledger", str(tmp_path / "ledger.db"))
+        ledger = str(tmp_path / "ledger.db")
+        options = ("--server", cluster.url, "--config", str(config), "--ledger", ledger)
         async with serving("serve", *options) as url:
             text = await figures_of(url)
     for name, labels in FROM_THE_START.items():
