@@ -12,10 +12,11 @@ Fragmentation Gradient Descent" (USENIX ATC '23).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fakeapi.backtest.statistics import Amounts
 from policies.kubernetes.snapshot import Resources
@@ -65,6 +66,7 @@ class ResourceUse:
         self._shapes: Counter[tuple[tuple[str, int], ...]] = Counter()
         self._changed_ns = self._sampled_ns = start_ns
         self._interval_ns = max(_MIN_INTERVAL_NS, duration_ns // SAMPLES)
+        self._sampled = _FreeAmounts()
 
     def set_node(self, name: str, allocatable: Mapping[str, int], now_ns: int) -> None:
         """Add a node, or change what it has; a node without anything is gone."""
@@ -77,6 +79,7 @@ class ResourceUse:
         for sign, changed in ((-1, before), (1, amounts)):
             _add(self._offered, changed, sign)
             _add(free, changed, sign)
+        self._sampled.changed[name] = None
 
     def add_shape(self, requests: Mapping[str, int], pods: int) -> None:
         """Count the requests of submitted pods, as what may be placed later."""
@@ -124,6 +127,7 @@ class ResourceUse:
             amounts = measured(requests)
             _add(self._taken, amounts, sign)
             _add(self._free[node], amounts, -sign)
+            self._sampled.changed[node] = None
 
     def _unusable(self) -> Amounts:
         """Return the free amounts that a pod drawn from the workload cannot use now."""
@@ -132,9 +136,7 @@ class ResourceUse:
         if not total:
             return {}
         names = sorted(self._offered)
-        free = np.array(
-            [[max(0, has.get(name, 0)) for name in names] for has in self._free.values()], np.int64
-        )
+        free = self._sampled.update(names, self._free)
         unusable = np.zeros(len(free), np.int64)
         for shape, count in shapes:
             wanted = dict(shape)
@@ -142,6 +144,31 @@ class ResourceUse:
             unusable += count * (free < least).any(axis=1)
         # Integers, so that every machine has the same result.
         return dict(zip(names, (unusable @ free // total).tolist(), strict=True))
+
+
+class _FreeAmounts:
+    """What is free on each node at the last sample, as an array; ``changed`` are nodes since."""
+
+    def __init__(self) -> None:
+        self.changed: dict[str, None] = {}
+        self._names: Sequence[str] = ()
+        self._rows: dict[str, int] = {}
+        self._amounts = np.zeros((0, 0), np.int64)
+
+    def update(
+        self, names: Sequence[str], free_by_node: Mapping[str, Amounts]
+    ) -> NDArray[np.int64]:
+        """Return the free amounts: a row for each node, a column for each name."""
+        if names != self._names or len(free_by_node) != len(self._rows):
+            self._names = names
+            self._rows = {node: row for row, node in enumerate(free_by_node)}
+            self._amounts = np.zeros((len(free_by_node), len(names)), np.int64)
+            self.changed = dict.fromkeys(free_by_node)
+        for node in self.changed:
+            free = free_by_node[node]
+            self._amounts[self._rows[node]] = [max(0, free.get(name, 0)) for name in names]
+        self.changed.clear()
+        return self._amounts
 
 
 def _add(total: Amounts, amounts: Mapping[str, int], by: int) -> None:

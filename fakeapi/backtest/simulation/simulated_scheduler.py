@@ -13,6 +13,7 @@ from extender.observability.decision_history import DecisionHistory, DecisionRec
 from extender.protocol.verb_context import Search
 from extender.server.fallback_policy import FallbackPolicy
 from fakeapi.controlplane.components import read_scheduler_options
+from fakeapi.controlplane.scheduler.configuration import Retries, SchedulerConfiguration
 from fakeapi.controlplane.scheduler.options import SchedulerOptions
 from fakeapi.testing.extenders import REPRIEVE_URL, InProcessReprieve
 
@@ -77,7 +78,8 @@ def scheduler_options(upstream: str, reprieve: InProcessReprieve | None) -> Sche
         "extenders": [{"urlPrefix": url, **extender} for url in extenders],
     }
     options = read_scheduler_options(document, "", extenders, upstream)
-    if options.configuration is None or (reprieve is not None and reprieve.rules.reads_time):
-        return options
-    configuration = replace(options.configuration, unschedulable_seconds=None)
+    configuration = options.configuration or SchedulerConfiguration()
+    configuration = replace(configuration, retries=Retries.AFTER_HELPFUL_DEPARTURES)
+    if reprieve is None or not reprieve.rules.reads_time:
+        configuration = replace(configuration, unschedulable_seconds=None)
     return replace(options, configuration=configuration)

@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Propagation
 from extender.kube.rest.resources import NAMESPACES, PODS, CollectionPath, ObjectPath
 from fakeapi.apiserver.store.object_store import StoreEvent
 from fakeapi.backtest.simulation.observation import RunObserver
@@ -92,7 +93,7 @@ class Submission:
 
     async def _delete(self, path: ObjectPath) -> None:
         try:
-            await self._cluster.client.delete(path)
+            await self._cluster.client.delete(path, propagation=Propagation.BACKGROUND)
         except ApiError as error:
             if error.status != _NOT_FOUND:
                 raise

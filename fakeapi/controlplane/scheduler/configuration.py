@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Final
 
 import msgspec
@@ -75,9 +76,18 @@ class Profile:
     percentage_of_nodes_to_score: int = 0
 
 
+class Retries(Enum):
+    """When a pod that fits nowhere is tried again."""
+
+    AFTER_EACH_HINT = auto()
+    """As kube-scheduler does: after each event that may help such pods."""
+    AFTER_HELPFUL_DEPARTURES = auto()
+    """The same, unless a pod leaves a node that has no room for this one even then."""
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
-    """Profiles by schedulerName, extenders in call order, and backoff.
+    """Profiles by schedulerName, extenders in call order, backoff, and retries.
 
     ``unschedulable_seconds`` is how long a pod waits for events at most; None: without a limit.
     """
@@ -87,6 +97,7 @@ class SchedulerConfiguration:
     initial_backoff_seconds: float = 1.0
     max_backoff_seconds: float = 10.0
     unschedulable_seconds: float | None = UNSCHEDULABLE_SECONDS
+    retries: Retries = Retries.AFTER_EACH_HINT
 
     @property
     def release(self) -> Release:

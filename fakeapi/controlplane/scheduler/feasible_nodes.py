@@ -140,6 +140,8 @@ class NodeFinder:
             return FeasibleNodes(
                 filtering, (), dict.fromkeys(case.snapshot.nodes, filtering.conflict)
             )
+        if not filtering.feasible:
+            return FeasibleNodes(filtering, (), filtering.rejected)
         statuses: dict[str, Rejection] = {}
         left = await self._try_nominated(case, filtering, statuses)
         if left:

@@ -52,7 +52,7 @@ from policies.kubernetes.snapshot import Pod
 from policies.preemption import fit_error
 from policies.preemption.decision import Candidate, VictimSet
 from policies.preemption.filtering import is_recorded
-from policies.preemption.filtering.status import Code, Rejection
+from policies.preemption.filtering.status import Code, Rejection, group_by_rejection
 from policies.preemption.reference_engine import nominated_status
 from policies.preemption.victim_units import victim_units
 from policies.preemption.victims.victim_selection import ineligibility
@@ -65,13 +65,13 @@ _NO_CANDIDATE: Final = "no candidate node for preemption"
 class PreemptionOutcome:
     """The decision, and the message for the pod's Event.
 
-    Without a ``chosen`` candidate there are no victims; ``clears_nomination`` is set if the
-    nomination ends.
+    Without a ``chosen`` candidate there are no victims. ``has_no_candidate`` is set if the pod fits
+    nowhere even without all pods of lower priority; then its nomination ends.
     """
 
     message: str
     chosen: Candidate | None = None
-    clears_nomination: bool = False
+    has_no_candidate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class DefaultPreemption:
             message = fit_error.no_candidates(
                 len(snapshot.nodes), len(dry_run.refusals), counted, dry_run.errors, first
             )
-            return PreemptionOutcome(message, clears_nomination=not dry_run.errors)
+            return PreemptionOutcome(message, has_no_candidate=not dry_run.errors)
         try:
             candidates = await self._call_extenders(case, dry_run.candidates)
         except ExtenderError as error:
@@ -130,11 +130,13 @@ class DefaultPreemption:
     def _dry_run(
         self, case: PodAttempt, search: FeasibleNodes, args: DefaultPreemptionArgs
     ) -> _DryRun:
-        potential = [
+        potential = sorted(
             name
-            for name in sorted(case.snapshot.nodes)
-            if name in search.statuses and search.statuses[name].resolvable
-        ]
+            for rejection, names in group_by_rejection(search.statuses)
+            if rejection.resolvable
+            for name in names
+            if name in case.snapshot.nodes
+        )
         if not potential:
             return _DryRun()
         # Eligibility has been decided, extenders' statuses included.

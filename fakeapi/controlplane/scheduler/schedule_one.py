@@ -22,6 +22,7 @@ pkg/scheduler/schedule_one.go, plugins/defaultbinder.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,18 +35,22 @@ from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client
 from extender.kube.rest.transport import TransportError
 from fakeapi.controlplane.scheduler.cache import CachedPod
+from fakeapi.controlplane.scheduler.configuration import Retries
+from fakeapi.controlplane.scheduler.departure_hint import departure_hint
 from fakeapi.controlplane.scheduler.extender import Extender, ExtenderError, gather_scores
 from fakeapi.controlplane.scheduler.feasible_nodes import FeasibleNodes, NodeFinder, PodAttempt
 from fakeapi.controlplane.scheduler.preemption import DefaultPreemption, PreemptionOutcome
 from fakeapi.controlplane.scheduler.scheduling_queue import (
     ALL_EVENTS,
     AwaitedEvents,
+    NodeHint,
     events_that_may_help,
 )
 from fakeapi.controlplane.scheduler.status_writer import Nomination, path_of
 from policies.kubernetes.snapshot import NodeState, Pod
 from policies.preemption import fit_error
 from policies.preemption.decision import Candidate
+from policies.preemption.filtering.status import Reason, group_by_rejection
 
 _MOST = 100
 
@@ -60,7 +65,12 @@ def least_allocated(pod: Pod, state: NodeState) -> int:
 
 def selector_spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
     """Return the scores of nodes by how few similar pods each of them has."""
-    counts = [len([each for each in state.pods if _is_similar(pod, each)]) for state in states]
+    similar = operator.attrgetter("labels" if pod.controller is None else "controller")
+    key = similar(pod)
+    counts = [
+        len([each for each in state.pods if similar(each) == key and _counts(pod, each)])
+        for state in states
+    ]
     most = max(counts)
     return [_MOST * (most - count) // most if most else _MOST for count in counts]
 
@@ -84,12 +94,8 @@ def _percentage_left(has: int, used: int) -> int:
     return (has - used) * _MOST // has if used < has else 0
 
 
-def _is_similar(pod: Pod, other: Pod) -> bool:
-    if pod.namespace != other.namespace or other.terminating:
-        return False
-    if pod.controller is not None:
-        return pod.controller == other.controller
-    return pod.labels == other.labels
+def _counts(pod: Pod, other: Pod) -> bool:
+    return pod.namespace == other.namespace and not other.terminating
 
 
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -110,7 +116,7 @@ class UnschedulablePod:
     """The pod cannot be scheduled now; ``failure`` is the first sentence of its ``message``.
 
     Without a ``nomination`` the pod keeps its current one. The victims of a ``chosen`` candidate
-    are to be evicted.
+    are to be evicted. With a ``hint``, an attempt after other events of nodes' pods would fail.
     """
 
     reason: str
@@ -119,6 +125,7 @@ class UnschedulablePod:
     nomination: Nomination | None
     message: str = ""
     chosen: Candidate | None = None
+    hint: NodeHint | None = None
 
 
 class SchedulingCycle:
@@ -130,7 +137,9 @@ class SchedulingCycle:
         preemption: DefaultPreemption,
         extenders: Sequence[Extender],
         rng: Random,
+        retries: Retries,
     ) -> None:
+        self._retries = retries
         self._searcher = node_finder
         self._preempting = preemption
         self._scoring = [each for each in extenders if each.config.prioritize_verb]
@@ -175,19 +184,28 @@ class SchedulingCycle:
             return replace(refused, nomination=Nomination(None))
         found = await self._preempting.decide(case, search, args)
         message = f"{refused.failure} {found.message}" if found.message else refused.failure
-        nomination = _nomination(found)
-        return replace(refused, nomination=nomination, message=message, chosen=found.chosen)
+        nomination, chosen = _nomination(found), found.chosen
+        refused = replace(refused, nomination=nomination, message=message, chosen=chosen)
+        if self._retries is Retries.AFTER_EACH_HINT or not found.has_no_candidate:
+            return refused
+        rules = case.inputs.profile.rules
+        hint = departure_hint(case.pod, case.snapshot, rules, search.statuses)
+        return replace(refused, hint=hint)
 
 
 def no_fit(case: PodAttempt, search: FeasibleNodes) -> UnschedulablePod:
     """Return the refusal of a pod that fits nowhere, before preemption; it keeps its nomination."""
     release = case.inputs.profile.rules.release
-    counted = Counter(r for each in search.statuses.values() for r in each.reasons)
+    groups = [*group_by_rejection(search.statuses)]
+    counted: Counter[Reason] = Counter()
+    for rejection, names in groups:
+        for reason in rejection.reasons:
+            counted[reason] += len(names)
     failure = fit_error.fit_error(len(case.snapshot.nodes), search.conflict, counted, release)
     awaited = (
         ALL_EVENTS
         if search.filtered_by_extenders
-        else events_that_may_help(search.statuses.values())
+        else events_that_may_help(rejection for rejection, _ in groups)
     )
     return UnschedulablePod(UNSCHEDULABLE, failure, awaited, None, failure)
 
@@ -200,7 +218,7 @@ def _unschedulable(reason: str, failure: str, awaited: AwaitedEvents) -> Unsched
 def _nomination(found: PreemptionOutcome) -> Nomination | None:
     if found.chosen is not None:
         return Nomination(found.chosen.node)
-    return Nomination(None) if found.clears_nomination else None
+    return Nomination(None) if found.has_no_candidate else None
 
 
 class BindingError(Exception):

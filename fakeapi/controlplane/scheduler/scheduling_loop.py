@@ -7,7 +7,7 @@ Binding, and since 1.33 preemption, run concurrently with the next attempts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Iterator
 from typing import Any, Final
 
 from extender.cluster.event_handlers import build_reflectors
@@ -102,6 +102,7 @@ class Scheduler:
             DefaultPreemption(extenders, self._pods, context.rng),
             extenders,
             context.rng,
+            configuration.retries,
         )
         self._pod_groups = PodGroupCycle(self._cycle)
         self._writer = SchedulerStatusWriter(context.client, context.clock)
@@ -168,8 +169,8 @@ class Scheduler:
         self._pods.departed.clear()
         if key.startswith(_POD_GROUP):
             return await self._sync_pod_group(key)
-        found = self._pods.pending(key)
-        if found is None or not self._backlog.start_attempt(key):
+        found, snapshot = self._pods.pending(key), self._cluster.snapshot()
+        if found is None or not self._backlog.start_attempt(key, snapshot.nodes):
             return None
         cached_pod, pod = found
         if pod.terminating:
@@ -178,9 +179,7 @@ class Scheduler:
                 reference(cached_pod), "FailedScheduling", message
             )
             return None
-        case = PodAttempt(
-            cached_pod, pod, self._playing[cached_pod.scheduler], self._cluster.snapshot()
-        )
+        case = PodAttempt(cached_pod, pod, self._playing[cached_pod.scheduler], snapshot)
         outcome = await self._cycle.schedule_pod(case)
         if not self._is_pending(cached_pod):
             return None  # deleted or bound elsewhere while extenders were called
@@ -200,11 +199,12 @@ class Scheduler:
         if not found:
             self._drop(entry)
             return None
-        attempt = complete_pod_group(found, self._playing, self._cluster.snapshot())
+        snapshot = self._cluster.snapshot()
+        attempt = complete_pod_group(found, self._playing, snapshot)
         if attempt is None:
             self._backlog.gate(entry)
             return None
-        if not self._backlog.start_attempt(entry):
+        if not self._backlog.start_attempt(entry, snapshot.nodes):
             return None
         outcome = await self._pod_groups.schedule(attempt)
         if outcome.victims:
@@ -302,9 +302,8 @@ class Scheduler:
         recorder.warning(reference(cached_pod), "FailedScheduling", truncate_note(refused.message))
         if refused.nomination is not None:
             self._pods.nominate(cached_pod, refused.nomination.node)
-        left = self._backlog.record_failure(
-            cached_pod.key, self._clock.monotonic(), refused.awaited
-        )
+        now, key = self._clock.monotonic(), cached_pod.key
+        left = self._backlog.record_failure(key, now, refused.awaited, refused.hint)
         condition = {
             "type": "PodScheduled",
             "status": "False",
@@ -313,13 +312,9 @@ class Scheduler:
         }
         try:
             await self._writer.set_condition(cached_pod, condition, refused.nomination)
-        except REQUEST_ERRORS as error:
-            self._log_error(cached_pod, error)
+        except REQUEST_ERRORS as error:  # upstream continues, too; the next attempt writes again
+            quiet_log().debug("pod_not_updated", pod=cached_pod.key, error=str(error))
         return left
-
-    def _log_error(self, cached_pod: CachedPod, error: Exception) -> None:
-        """Log a failed status update and continue, as upstream; the next attempt writes again."""
-        quiet_log().debug("pod_not_updated", pod=cached_pod.key, error=str(error))
 
     def _executor(self, preemption: Preemption) -> PreemptionExecutor:
         recorder = self._recorders[preemption.scheduler]
@@ -338,8 +333,15 @@ class Scheduler:
             self._queue.add_after(key, seconds)
 
     def _wake(self, event: ClusterEvent, keys: Collection[str] = ()) -> None:
-        now = self._clock.monotonic()
-        for key, seconds in tuple(self._backlog.wake(event, now, keys)):
+        self._enqueue_all(self._backlog.wake(event, self._clock.monotonic(), keys))
+
+    def _wake_by_pod(self, event: ClusterEvent, node: str) -> None:
+        """Wake the pods that a change of a pod on a node may help."""
+        now, nodes = self._clock.monotonic(), self._cluster.snapshot().nodes
+        self._enqueue_all(self._backlog.wake_by_pod(event, now, node, nodes))
+
+    def _enqueue_all(self, woken: Iterator[tuple[str, float]]) -> None:
+        for key, seconds in tuple(woken):
             self._queue.add_after(key, seconds)
 
     def _on_node_change(self, old: CachedNode | None, new: CachedNode | None) -> None:
@@ -355,11 +357,11 @@ class Scheduler:
             self._drop(cached_pod.key)
         was, now_is = old.node if old else "", new.node if new else ""
         if was and not now_is:
-            self._wake(ClusterEvent.POD_GONE)
+            self._wake_by_pod(ClusterEvent.POD_GONE, was)
         elif now_is and not was:
             self._wake(ClusterEvent.POD_PLACED)
         elif old and new and now_is and _may_help_others(old, new):
-            self._wake(ClusterEvent.POD_CHANGED)
+            self._wake_by_pod(ClusterEvent.POD_CHANGED, now_is)
 
     def _on_pending_pod_change(self, old: CachedPod | None, new: CachedPod) -> None:
         entry = self._entry(new)

@@ -22,7 +22,8 @@ Queueing hints are the events that may help a pod, by the reasons of the nodes t
     an extender                                       any
 
 An update of the pod itself always may. Upstream's hints are more precise (whether the changed node
-fits now); here a pod is sometimes retried without need.
+fits now); here a pod is sometimes retried without need. In simulations, a hint is more precise than
+upstream's where pods leave nodes (:mod:`fakeapi.controlplane.scheduler.departure_hint`).
 
 An entry is a pod, or a pod group with all its waiting members.
 
@@ -35,8 +36,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final
+from typing import Final, Protocol
 
+from policies.kubernetes.snapshot import NodeState
 from policies.preemption.filtering.status import Code, Rejection
 
 UNSCHEDULABLE_SECONDS: Final = 300.0
@@ -66,9 +68,30 @@ ALL_EVENTS: Final = frozenset(ClusterEvent)
 AwaitedEvents = frozenset[ClusterEvent]
 
 
+class NodeHint(Protocol):
+    """A more precise hint for events of scheduled pods.
+
+    It takes into account that other pods are nominated to a node. The end of a nomination is no
+    event, so a node that has one is looked at again after any event. ``nominated`` are these nodes
+    at first.
+    """
+
+    @property
+    def nominated(self) -> frozenset[str]:
+        """The nodes that have a nomination."""
+        ...
+
+    def may_help(self, state: NodeState) -> bool:
+        """Return whether a node may help, one of whose pods has left it or has changed."""
+        ...
+
+
 @dataclass(slots=True)
 class _QueuedPod:
-    """A pod that waits; ``awaited`` are the events that may help it since its last attempt."""
+    """A pod that waits; ``awaited`` are the events that may help it since its last attempt.
+
+    While it has a ``hint``, only the nodes ``changed`` may help it.
+    """
 
     attempts: int = 0
     failed_at: float = 0.0
@@ -76,6 +99,16 @@ class _QueuedPod:
     in_attempt: bool = False
     is_held: bool = False
     missed: set[ClusterEvent] = field(default_factory=set)
+    hint: NodeHint | None = None
+    changed: set[str] = field(default_factory=set)
+
+    def is_hopeless(self, nodes: Mapping[str, NodeState]) -> bool:
+        """Return whether an attempt must fail by the hint; then forget what has changed."""
+        hint, states = self.hint, [nodes[name] for name in self.changed if name in nodes]
+        if hint is None or any(map(hint.may_help, states)):
+            return False
+        self.changed = {state.node.name for state in states if state.nominated}
+        return True
 
 
 class SchedulingQueue:
@@ -109,31 +142,40 @@ class SchedulingQueue:
         """Remove a pod that is scheduled or deleted."""
         self._waiting.pop(key, None)
 
-    def start_attempt(self, key: str) -> bool:
-        """Record the start of an attempt; return False if the pod is held or unknown."""
+    def start_attempt(self, key: str, nodes: Mapping[str, NodeState]) -> bool:
+        """Record the start of an attempt; return False if the pod is held or unknown.
+
+        The same if by its hint none of the ``nodes`` can help it: it waits for further events.
+        """
         pod = self._waiting.get(key)
-        if pod is None or pod.is_held:
+        if pod is None or pod.is_held or pod.is_hopeless(nodes):
             return False
         pod.attempts += 1
         pod.in_attempt = True
         pod.missed.clear()
         return True
 
-    def record_failure(self, key: str, now: float, awaited: AwaitedEvents) -> float | None:
+    def record_failure(
+        self, key: str, now: float, awaited: AwaitedEvents, hint: NodeHint | None = None
+    ) -> float | None:
         """Record a failed attempt; return the seconds until the next one at the latest.
 
         With no ``awaited`` events this is the backoff. Return None if the pod is unknown or held,
-        or waits for events alone.
+        or waits for events alone, as it does with a ``hint``.
         """
         pod = self._waiting.get(key)
         if pod is None:
             return None
         pod.in_attempt, pod.failed_at, pod.awaited = False, now, awaited
+        pod.hint = None
         if pod.is_held:
             return None
         if not awaited or awaited & pod.missed:
             return self._backoff_left(pod, now)
-        return self._unschedulable_seconds
+        if hint is None:
+            return self._unschedulable_seconds
+        pod.hint, pod.changed = hint, set(hint.nominated)
+        return None
 
     def wake(
         self, event: ClusterEvent, now: float, keys: Iterable[str] = ()
@@ -141,12 +183,19 @@ class SchedulingQueue:
         """Return the pods (of ``keys``, or all) that an event may help, and when to try them."""
         for key in keys or tuple(self._waiting):
             pod = self._waiting.get(key)
-            if pod is None:
-                continue
-            if pod.in_attempt or pod.is_held:
-                pod.missed.add(event)
-            elif event in pod.awaited:
+            if pod is not None and self._awaits(pod, event):
+                pod.hint = None
                 yield key, self._backoff_left(pod, now)
+
+    def wake_by_pod(
+        self, event: ClusterEvent, now: float, node: str, nodes: Mapping[str, NodeState]
+    ) -> Iterator[tuple[str, float]]:
+        """Do the same for an event of a pod on a node."""
+        for key, pod in self._waiting.items():
+            if self._awaits(pod, event):
+                pod.changed.add(node)
+                if not pod.is_hopeless(nodes):
+                    yield key, self._backoff_left(pod, now)
 
     def gate(self, key: str) -> None:
         """Let an entry wait for any event, without an attempt."""
@@ -171,6 +220,13 @@ class SchedulingQueue:
         helped = pod.missed & pod.awaited
         return self._backoff_left(pod, now) if helped else self._unschedulable_seconds
 
+    def _awaits(self, pod: _QueuedPod, event: ClusterEvent) -> bool:
+        """Return whether a pod awaits an event; record it if an attempt is in progress."""
+        if pod.in_attempt or pod.is_held:
+            pod.missed.add(event)
+            return False
+        return event in pod.awaited
+
     def _backoff_left(self, pod: _QueuedPod, now: float) -> float:
         if not pod.attempts:
             return 0.0
@@ -181,8 +237,10 @@ class SchedulingQueue:
 _NODE_EVENTS: Final = frozenset(
     {ClusterEvent.OWN_CHANGE, ClusterEvent.NODE_ADDED, ClusterEvent.NODE_CHANGED}
 )
-_RESOURCE_EVENTS: Final = _NODE_EVENTS | {ClusterEvent.POD_GONE, ClusterEvent.POD_CHANGED}
-_TOPOLOGY_EVENTS: Final = _RESOURCE_EVENTS | {ClusterEvent.POD_PLACED, ClusterEvent.NODE_GONE}
+RESOURCE_EVENTS: Final = _NODE_EVENTS | {ClusterEvent.POD_GONE, ClusterEvent.POD_CHANGED}
+"""The events that may help a pod which the resources of nodes do not suffice for."""
+
+_TOPOLOGY_EVENTS: Final = RESOURCE_EVENTS | {ClusterEvent.POD_PLACED, ClusterEvent.NODE_GONE}
 
 _HINTS: Final[Mapping[Code, AwaitedEvents]] = {
     **dict.fromkeys(
@@ -198,7 +256,7 @@ _HINTS: Final[Mapping[Code, AwaitedEvents]] = {
         ),
         _NODE_EVENTS,
     ),
-    **dict.fromkeys((Code.HOST_PORTS, Code.TOO_MANY_PODS, Code.INSUFFICIENT), _RESOURCE_EVENTS),
+    **dict.fromkeys((Code.HOST_PORTS, Code.TOO_MANY_PODS, Code.INSUFFICIENT), RESOURCE_EVENTS),
     **dict.fromkeys(
         (
             Code.POD_AFFINITY,

@@ -190,6 +190,18 @@ class CountedRejections(Mapping[str, Rejection]):
         """Return the count of each reason; NO_VICTIM_NEEDED is counted without node names."""
 
 
+def group_by_rejection(
+    rejections: Mapping[str, Rejection],
+) -> Iterable[tuple[Rejection, Sequence[str]]]:
+    """Return each rejection with the names of its nodes."""
+    if isinstance(rejections, CountedRejections):
+        return rejections.by_rejection()
+    groups: dict[Rejection, list[str]] = {}
+    for name, rejection in rejections.items():
+        groups.setdefault(rejection, []).append(name)
+    return groups.items()
+
+
 @dataclass(frozen=True, slots=True)
 class FilterDecision:
     """The nodes that a pod fits now, and the status of the others.
