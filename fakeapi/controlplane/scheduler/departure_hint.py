@@ -18,7 +18,7 @@ Source of the rule: dry runs remove all pods of lower priority first
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fakeapi.controlplane.scheduler.scheduling_queue import (
     RESOURCE_EVENTS,
@@ -34,21 +34,23 @@ from policies.preemption.policy import SchedulerRules
 
 @dataclass(frozen=True, slots=True)
 class DepartureHint:
-    """The hint of a pod for which no node has room; ``nodes`` reject it because of their pods.
+    """The hint of pods for which no node has room; ``nodes`` reject them because of their pods.
 
     ``nominated`` are those to which other pods are nominated.
     """
 
-    pod: Pod
+    scheduler: str
+    priority: int
+    requests: tuple[tuple[str, int], ...]
     nodes: frozenset[str]
-    nominated: frozenset[str]
-    room: Pipeline
+    nominated: frozenset[str] = field(compare=False)
+    room: Pipeline = field(compare=False)
 
     def may_help(self, state: NodeState) -> bool:
         """Return whether a node has room without its pods of lower priority."""
         if state.node.name not in self.nodes:
             return False
-        lower = [each for each in state.pods if each.priority < self.pod.priority]
+        lower = [each for each in state.pods if each.priority < self.priority]
         return self.room.refuse(state.without_pods(lower)) is None
 
 
@@ -74,4 +76,7 @@ def departure_hint(
         return None
     nominated = frozenset(name for name in nodes if snapshot.nodes[name].nominated)
     room = Pipeline(pod, (plugin,), scheduler_names=rules.scheduler_names)
-    return DepartureHint(pod, frozenset(nodes), nominated, room)
+    requests = tuple(fit.counted(pod.requests))
+    return DepartureHint(
+        pod.scheduler_name, pod.priority, requests, frozenset(nodes), nominated, room
+    )

@@ -37,6 +37,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 from policies.kubernetes.snapshot import NodeState
 from policies.preemption.filtering.status import Code, Rejection
@@ -69,7 +70,7 @@ AwaitedEvents = frozenset[ClusterEvent]
 
 
 class NodeHint(Protocol):
-    """A more precise hint for events of scheduled pods.
+    """A more precise hint for events of scheduled pods; equal for pods that it holds for equally.
 
     It takes into account that other pods are nominated to a node. The end of a nomination is no
     event, so a node that has one is looked at again after any event. ``nominated`` are these nodes
@@ -85,12 +86,30 @@ class NodeHint(Protocol):
         """Return whether a node may help, one of whose pods has left it or has changed."""
         ...
 
+    def __hash__(self) -> int: ...
+
+
+@dataclass(eq=False)
+class _HopelessPods:
+    """Pods that have failed with equal hints; since then, only the nodes ``changed`` may help."""
+
+    hint: NodeHint
+    changed: set[str] = field(default_factory=set)
+
+    def need_no_attempt(self, nodes: Mapping[str, NodeState]) -> bool:
+        """Return whether an attempt must fail; then forget what has changed."""
+        states = [nodes[name] for name in self.changed if name in nodes]
+        if any(map(self.hint.may_help, states)):
+            return False
+        self.changed = {state.node.name for state in states if state.nominated}
+        return True
+
 
 @dataclass(slots=True)
 class _QueuedPod:
     """A pod that waits; ``awaited`` are the events that may help it since its last attempt.
 
-    While it has a ``hint``, only the nodes ``changed`` may help it.
+    As long as it is one of ``hopeless``, nothing but events of scheduled pods has happened.
     """
 
     attempts: int = 0
@@ -99,16 +118,7 @@ class _QueuedPod:
     in_attempt: bool = False
     is_held: bool = False
     missed: set[ClusterEvent] = field(default_factory=set)
-    hint: NodeHint | None = None
-    changed: set[str] = field(default_factory=set)
-
-    def is_hopeless(self, nodes: Mapping[str, NodeState]) -> bool:
-        """Return whether an attempt must fail by the hint; then forget what has changed."""
-        hint, states = self.hint, [nodes[name] for name in self.changed if name in nodes]
-        if hint is None or any(map(hint.may_help, states)):
-            return False
-        self.changed = {state.node.name for state in states if state.nominated}
-        return True
+    hopeless: _HopelessPods | None = None
 
 
 class SchedulingQueue:
@@ -127,6 +137,7 @@ class SchedulingQueue:
         self._longest = longest_seconds
         self._unschedulable_seconds = unschedulable_seconds
         self._waiting: dict[str, _QueuedPod] = {}
+        self._hopeless: WeakValueDictionary[NodeHint, _HopelessPods] = WeakValueDictionary()
 
     def __contains__(self, key: object) -> bool:
         return key in self._waiting
@@ -148,7 +159,9 @@ class SchedulingQueue:
         The same if by its hint none of the ``nodes`` can help it: it waits for further events.
         """
         pod = self._waiting.get(key)
-        if pod is None or pod.is_held or pod.is_hopeless(nodes):
+        if pod is None or pod.is_held:
+            return False
+        if pod.hopeless is not None and pod.hopeless.need_no_attempt(nodes):
             return False
         pod.attempts += 1
         pod.in_attempt = True
@@ -167,14 +180,15 @@ class SchedulingQueue:
         if pod is None:
             return None
         pod.in_attempt, pod.failed_at, pod.awaited = False, now, awaited
-        pod.hint = None
+        pod.hopeless = None
         if pod.is_held:
             return None
         if not awaited or awaited & pod.missed:
             return self._backoff_left(pod, now)
         if hint is None:
             return self._unschedulable_seconds
-        pod.hint, pod.changed = hint, set(hint.nominated)
+        pod.hopeless = self._hopeless.setdefault(hint, _HopelessPods(hint))
+        pod.hopeless.changed |= hint.nominated
         return None
 
     def wake(
@@ -184,18 +198,19 @@ class SchedulingQueue:
         for key in keys or tuple(self._waiting):
             pod = self._waiting.get(key)
             if pod is not None and self._awaits(pod, event):
-                pod.hint = None
+                pod.hopeless = None
                 yield key, self._backoff_left(pod, now)
 
     def wake_by_pod(
         self, event: ClusterEvent, now: float, node: str, nodes: Mapping[str, NodeState]
     ) -> Iterator[tuple[str, float]]:
         """Do the same for an event of a pod on a node."""
+        for group in self._hopeless.values():
+            group.changed.add(node)
+        hopeless = {each for each in self._hopeless.values() if each.need_no_attempt(nodes)}
         for key, pod in self._waiting.items():
-            if self._awaits(pod, event):
-                pod.changed.add(node)
-                if not pod.is_hopeless(nodes):
-                    yield key, self._backoff_left(pod, now)
+            if self._awaits(pod, event) and pod.hopeless not in hopeless:
+                yield key, self._backoff_left(pod, now)
 
     def gate(self, key: str) -> None:
         """Let an entry wait for any event, without an attempt."""
