@@ -29,6 +29,7 @@ from policies.preemption.policy import Policy
 PROTECTED_UNTIL: Final = 0
 """The channel of the time until which guards protect a pod; an empty cell has the latest time."""
 
+_EVERY: Final = slice(None)
 _FIRST_COST: Final = 1
 _OF_COST: Final = 3
 """Channels of a cost: fixed, rate, since."""
@@ -65,16 +66,23 @@ class PolicyColumns:
         """Return the numbers of the groups of a grouping."""
         return self._groups[grouping]
 
+    def costs(
+        self, cost: PodCost, now_ns: int, depths: Ints | slice = _EVERY, rows: Ints | slice = _EVERY
+    ) -> Ints:
+        """Return the costs of cells at a time."""
+        first = self.cost_channel(cost)
+        fixed, rate, since = self.block.used()[first : first + _OF_COST, depths, rows]
+        return costs_at(now_ns, fixed, rate, since)
+
     def totals(self, cost: PodCost, grouping: Grouping, now_ns: int) -> Ints:
         """Return the cost of each group in the cluster at a time, by its number."""
         key = cost, grouping, now_ns // SECOND_NS
         found = self._totals.get(key)
         if found is None:
-            block, channel = self.block.used(), self.cost_channel(cost)
-            costs = costs_at(now_ns, block[channel], block[channel + 1], block[channel + 2])
+            numbers = self.block.used()[self.group_channel(grouping)]
             found = np.zeros(len(self._groups[grouping]), np.int64)
             # A cell without a pod has the number 0, which is that of no group.
-            np.add.at(found, block[self.group_channel(grouping)].ravel(), costs.ravel())
+            np.add.at(found, numbers.ravel(), self.costs(cost, now_ns).ravel())
             self._totals = {key: found}
         return found
 

@@ -69,8 +69,7 @@ class RankedCandidates(Mapping[str, Candidate]):
                 last = np.partition(keys, left - 1)[left - 1]
                 preferred += level[keys < last].tolist()
                 level = level[keys == last]
-        level_by_name = sorted(level.tolist(), key=self._name_at)
-        found = [self._at(place) for place in [*preferred, *level_by_name][:most]]
+        found = [self._at(place) for place in [*preferred, *self._by_name(run, level)][:most]]
         return order.leading([*found, *self._others.values()], depth, most)
 
     def _best_two(self, run: DryRunRows, order: Order[Candidate]) -> list[int]:
@@ -86,8 +85,13 @@ class RankedCandidates(Mapping[str, Candidate]):
                     level, keys = level[rest], keys[rest]
                     best = level[keys == keys.min()]
                 level = best
-        named = sorted(level.tolist(), key=self._name_at)
-        return [*winner, *named][:2]
+        return [*winner, *self._by_name(run, level)][:2]
+
+    def _by_name(self, run: DryRunRows, level: Ints) -> list[int]:
+        """Return the places of ``level``, sorted by node name."""
+        ranks = run.candidates.columns.row_names.ranks()[self._rows[level]]
+        by_name: list[int] = level[ranks.argsort()].tolist()
+        return by_name
 
     def _contenders(self, run: DryRunRows, order: Order[Candidate]) -> Ints:
         """Return the rows that may be among the best two: those of a shortlist, if there is one."""

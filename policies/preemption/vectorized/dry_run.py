@@ -59,7 +59,7 @@ class DryRunRows:
         """The depth of the most important victim of each candidate."""
         victims, view = self.victims, self.candidates
         first: Ints
-        if view.columns.order is DEFAULT_VICTIM_ORDER:
+        if view.columns.order.criteria == DEFAULT_VICTIM_ORDER.criteria:
             first = victims.argmax(axis=0)
         else:
             priorities = np.where(victims, view.channel(PRIORITY), _LOWEST)

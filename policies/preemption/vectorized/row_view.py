@@ -19,7 +19,6 @@ from policies.preemption.columns.pod_block import EMPTY_PRIORITY, FIRST_RESOURCE
 from policies.preemption.columns.policy_columns import costs_at
 from policies.preemption.costs.pod_cost import PodCost
 
-_EVERY: Final = slice(None)
 _BYTE: Final = 255
 _MANY: Final = 8
 _FEW: Final = 256
@@ -114,10 +113,10 @@ class RowView:
         """Return the values of one channel of the policy's columns, (depth, rows)."""
         return self._pick(self.columns.policy.block.used()[channel])
 
-    def costs(self, cost: PodCost, now_ns: int, level: Ints | slice = _EVERY) -> Ints:
-        """Return the cost of each pod at a time, (depth, rows), of the rows at ``level``."""
+    def costs(self, cost: PodCost, now_ns: int) -> Ints:
+        """Return the cost of each pod at a time, (depth, rows)."""
         channel = self.columns.policy.cost_channel(cost)
-        fixed, rate, since = (self.policy_channel(channel + i)[:, level] for i in range(3))
+        fixed, rate, since = (self.policy_channel(channel + i) for i in range(3))
         return costs_at(now_ns, fixed, rate, since)
 
     def requested(self, place: int) -> Ints:

@@ -114,9 +114,8 @@ def exceeds_allowance(run: DryRunRows, allowance: AllowedVictims) -> Bools:
 
 
 def _count_groups(run: DryRunRows, level: Ints, grouping: Grouping) -> Ints:
-    _, first = _groups_of_victims(run, level, grouping)
-    count: Ints = np.count_nonzero(first, axis=0)
-    return count
+    places, _ = _groups_of_victims(run, level, grouping)
+    return np.bincount(places, minlength=len(level))
 
 
 def _free_amounts(run: DryRunRows, level: Ints, resource: str) -> Ints:
@@ -130,17 +129,24 @@ def _free_amounts(run: DryRunRows, level: Ints, resource: str) -> Ints:
 
 
 def _sum_of_victims(run: DryRunRows, level: Ints, cost: PodCost, now_ns: int) -> Ints:
-    costs = np.where(run.victims[:, level], run.candidates.costs(cost, now_ns, level), 0)
-    total: Ints = costs.sum(axis=0)
-    return total
+    depths, places = np.nonzero(run.victims[:, level])
+    rows = run.candidates.numbers[level[places]]
+    costs = run.candidates.columns.policy.costs(cost, now_ns, depths, rows)
+    return _sum_at(places, costs, level)
 
 
 def _sum_of_groups(
     run: DryRunRows, level: Ints, cost: PodCost, grouping: Grouping, now_ns: int
 ) -> Ints:
-    numbers, first = _groups_of_victims(run, level, grouping)
+    places, numbers = _groups_of_victims(run, level, grouping)
     totals = run.candidates.columns.policy.totals(cost, grouping, now_ns)
-    total: Ints = np.where(first, totals[numbers], 0).sum(axis=0)
+    return _sum_at(places, totals[numbers], level)
+
+
+def _sum_at(places: Ints, amounts: Ints, level: Ints) -> Ints:
+    """Return the sum of the amounts at each place of ``level``."""
+    total = np.zeros(len(level), np.int64)
+    np.add.at(total, places, amounts)
     return total
 
 
@@ -157,14 +163,12 @@ def _combine_values(run: DryRunRows, level: Ints, criterion: BoundGroupValue) ->
     return highest
 
 
-def _groups_of_victims(run: DryRunRows, level: Ints, grouping: Grouping) -> tuple[Ints, Bools]:
-    """Return the numbers of the victims' groups in order, and which is the first of its kind."""
-    channel = run.candidates.columns.policy.group_channel(grouping)
-    numbers = run.candidates.policy_channel(channel)[:, level]
-    ordered = np.sort(np.where(run.victims[:, level], numbers, -1), axis=0)
-    first = ordered >= 0
-    first[1:] &= ordered[1:] != ordered[:-1]
-    return ordered, first
+def _groups_of_victims(run: DryRunRows, level: Ints, grouping: Grouping) -> tuple[Ints, Ints]:
+    """Return the places in ``level`` and the numbers of the victims' groups, each pair once."""
+    columns, (depths, places) = run.candidates.columns.policy, np.nonzero(run.victims[:, level])
+    rows, count = run.candidates.numbers[level[places]], len(columns.groups(grouping))
+    numbers = columns.block.used()[columns.group_channel(grouping), depths, rows]
+    return np.divmod(np.unique(places * count + numbers), count)
 
 
 def _violations(run: DryRunRows) -> Ints:
