@@ -7,7 +7,7 @@ removes it.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,13 +137,14 @@ async def nothing_else(_server: Server) -> AsyncIterator[None]:
 class Setting:
     """The options of a scenario's scheduler and extender.
 
-    ``run`` names components of the control plane that fakeapi runs, ``alongside`` starts others
-    before the scheduler. ``gates`` are feature gates that the scheduler and the extender have on,
-    ``flags`` further flags of the scheduler.
+    ``configured`` returns the scheduler's configuration. ``run`` names components of the control
+    plane that fakeapi runs, ``alongside`` starts others before the scheduler. ``gates`` are feature
+    gates that the scheduler and the extender have on, ``flags`` further flags of the scheduler.
     """
 
     sampling: Sampling = EVERY_NODE
     extender: Callable[[str], Extender] = Extender
+    configured: Callable[[Path, Sequence[Extender], Sampling], Document] = configuration
     serving: Mapping[str, Any] = field(default_factory=dict)
     gates: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
@@ -185,7 +186,7 @@ async def environment(
         )
         passing = await stack.enter_async_context(relay(extender.url))
         extenders = [setting.extender(passing.url)]
-        config = configuration(server.kubeconfig, extenders, setting.sampling)
+        config = setting.configured(server.kubeconfig, extenders, setting.sampling)
         scheduler = await stack.enter_async_context(
             kube_scheduler(program, config, (*gate_flags(gates), *setting.flags))
         )
