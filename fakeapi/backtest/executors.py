@@ -30,6 +30,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, ParamSpec, TypeVar
 
+from extender.terminal.log_output import LogFormat, LogLevel, log_to_stderr
 from fakeapi.backtest.results import UnitResult
 from fakeapi.backtest.units import Unit, run_unit
 from policies.kubernetes.input_error import InputError
@@ -65,7 +66,7 @@ def run_units(
 
     Raise UnitError, TraceError and ConfigError of any unit.
     """
-    running = {workers.executor.submit(run_unit, unit): unit for unit in units}
+    running = {workers.executor.submit(_run_in_worker, unit): unit for unit in units}
     for future in running:
         future.add_done_callback(finished.put)
     while running:
@@ -77,6 +78,12 @@ def run_units(
         except workers.lost:
             result = None
         yield running.pop(done), result
+
+
+def _run_in_worker(unit: Unit) -> UnitResult:
+    """Run a unit in the process of a worker, which logs no more than warnings."""
+    log_to_stderr(LogLevel.WARNING, LogFormat.TEXT)
+    return run_unit(unit)
 
 
 @contextmanager

@@ -20,7 +20,6 @@ import msgspec
 
 from extender.config.preemption_policy import build_policy, read_policy_source
 from extender.config.strict_decoding import ConfigError
-from extender.terminal.log_output import LogFormat, LogLevel, log_to_stderr
 from extender.terminal.program import program_version
 from fakeapi.backtest.results import UnitResult
 from fakeapi.backtest.simulation.simulated_scheduler import STOCK, SimulatedPolicy
@@ -75,11 +74,7 @@ def plan_units(
 
 
 def run_unit(unit: Unit) -> UnitResult:
-    """Run a unit in this process, which then logs no more than warnings.
-
-    Raise UnitError, ConfigError, and InputError for the workload.
-    """
-    log_to_stderr(LogLevel.WARNING, LogFormat.TEXT)
+    """Run a unit. Raise UnitError, ConfigError, and InputError for the workload."""
     if program_version() != unit.version:
         raise UnitError(
             f"worker {gethostname()}: expected version {unit.version} of reprieve, found "

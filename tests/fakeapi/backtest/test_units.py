@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from extender.config.strict_decoding import ConfigError
 from fakeapi.backtest.traces.formats import open_trace
@@ -90,6 +91,11 @@ class TestRunUnit:
         first = run_unit(unit)
         assert first.statistics.preemptions > 0
         assert run_unit(pickle.loads(pickle.dumps(unit))) == first  # noqa: S301
+
+    def test_it_does_not_configure_the_log_of_the_process(self) -> None:
+        before = structlog.get_config()
+        run_unit(only(planned(open_trace(SMALL))))
+        assert structlog.get_config() == before
 
     def test_seeds_and_segments_differ(self) -> None:
         units = planned(open_trace(SMALL), seeds=2, parts=2)
