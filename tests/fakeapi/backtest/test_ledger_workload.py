@@ -65,7 +65,7 @@ SAVING: Final = policy(lostWork={"weights": {"cpu": 1}, "checkpoint": CHECKPOINT
 
 
 async def record(
-    path: Path,
+    location: Path | str,
     live: SimulatedPolicy = DEFAULT,
     offers: Mapping[str, Mapping[str, list[str]]] | None = None,
     *,
@@ -82,7 +82,7 @@ async def record(
     clock.seconds = START
     source = live.source or PolicySource("kube-scheduler")
     if source.text is not None:
-        policy_file = path.with_suffix(".yaml")
+        policy_file = Path(location).with_suffix(".yaml")
         policy_file.write_text(source.text)
         source = PolicySource(str(policy_file))
     settings = Config(policy=source.name_or_path)
@@ -112,7 +112,7 @@ async def record(
     )
     recorder = build_recorder(
         settings,
-        LedgerConfig(str(path), snapshots=snapshots),
+        LedgerConfig(str(location), snapshots=snapshots),
         cluster.pods,
         clock,
         random.Random(1),
@@ -127,13 +127,13 @@ async def record(
         )
         (await service.call(VerbCall("preempt", body, clock.monotonic()))).record()
         assert await recorder.writer.flush()
-        entry = (await entries(str(path)))[-1]
+        entry = (await entries(str(location)))[-1]
         for victim in entry.victims:
             cluster.pods.remove(cluster.pods.by_key[victim.key])
         if entry.node:
             cluster.pods.upsert(pod(preemptor, cpu="4", priority=priority, on=entry.node))
     await recorder.writer.close()
-    return str(path)
+    return str(location)
 
 
 async def entries(location: str) -> list[LedgerEntry]:
