@@ -23,6 +23,7 @@ from extender.kube.rest.clock import Clock
 from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
 from fakeapi.apiserver.endpoints import Api, IdAndTimeSources
 from fakeapi.apiserver.registry.manifests import export, flatten_lists
+from fakeapi.apiserver.registry.unattributed_registry import UnattributedRegistry
 from fakeapi.apiserver.serving.local_transport import LocalTransport, WatchTiming
 from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY, Store
 from fakeapi.apiserver.testing.management_api import ManagementApi
@@ -39,15 +40,21 @@ _SUFFIX_LENGTH: Final = 5
 
 
 class Upkeep(Enum):
-    """What happens regularly in a world, without a cause.
+    """What a world keeps up beside the objects that its components ask for.
 
-    FULL is what happens in a cluster. With NONE, kubelets send no heartbeats, and watches without
-    sockets have neither bookmarks nor an end, so that months of virtual time cost what happens in
-    them. A component that reads heartbeats (``nodelifecycle``) must not run then.
+    FULL is what a cluster does. With NONE, kubelets send no heartbeats, watches without sockets
+    have neither bookmarks nor an end, and managed fields are not recorded, so that months of
+    virtual time cost what happens in them. A component that reads heartbeats (``nodelifecycle``)
+    must not run then.
     """
 
     FULL = auto()
     NONE = auto()
+
+    def apply(self, api: Api) -> None:
+        """Let a new API keep up no more than this."""
+        if self is Upkeep.NONE:
+            api.registry = UnattributedRegistry(api.objects, api.registry.sources)
 
     @property
     def watch_timing(self) -> WatchTiming:
@@ -128,6 +135,7 @@ class World:
         if self.api.enforces_rbac:
             api.enforce_rbac()
         options = self.component_options
+        options.upkeep.apply(api)
         options = replace(options, scheduler=options.scheduler.for_fork())
         management = ManagementApi(api, clock.now_ns, exchanges=options.scheduler.trace)
         management.faults.copy_progress(self.management.faults)
@@ -145,6 +153,7 @@ def create_world(
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
     options = component_options or ComponentOptions()
+    options.upkeep.apply(api)
     management = ManagementApi(api, clock.now_ns, seed, options.scheduler.trace)
     return World(api, clock, rng, management, options)
 
