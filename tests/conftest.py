@@ -7,6 +7,7 @@ and nightly and fuzz draw more of them.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -16,6 +17,9 @@ from hypothesis import HealthCheck, settings
 
 from fakeapi import FakeCluster
 from fakeapi.cli.root_command import main
+
+# A job in the background ignores it, and so would the processes that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "dev", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
