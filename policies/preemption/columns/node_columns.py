@@ -192,18 +192,19 @@ class NodeRowIndex:
         self._table: PackedNameRows | None = None
         self._ranks: Ints | None = None
         self._listed: tuple[str, ...] | None = None
+        self._listed_rows: Mapping[str, int] | None = None
         self._has_changed = True
 
     def append(self, name: str) -> int:
         """Add a row at the end and return its number."""
-        self._has_changed, self._ranks, self._listed = True, None, None
+        self._forget()
         row = self.index[name] = len(self.names)
         self.names.append(name)
         return row
 
     def drop(self, name: str) -> None:
         """Remove a row; the last one moves to its index."""
-        self._has_changed, self._ranks, self._listed = True, None, None
+        self._forget()
         row, last = self.index.pop(name), self.names.pop()
         if row < len(self.names):
             self.names[row] = last
@@ -214,6 +215,12 @@ class NodeRowIndex:
         if self._listed is None:
             self._listed = tuple(self.names)
         return self._listed
+
+    def listed_rows(self) -> Mapping[str, int]:
+        """Return the row of each name, in a mapping that does not change with the rows."""
+        if self._listed_rows is None:
+            self._listed_rows = self.index.copy()
+        return self._listed_rows
 
     def ranks(self) -> Ints:
         """Return the place of each row's name in the order of all names."""
@@ -232,6 +239,11 @@ class NodeRowIndex:
             if rows is not None:
                 return among, rows
         return self._known(among)
+
+    def _forget(self) -> None:
+        """Forget what was derived from the rows, which change."""
+        self._has_changed, self._ranks = True, None
+        self._listed = self._listed_rows = None
 
     def _known(self, among: Collection[str]) -> tuple[tuple[str, ...], Ints]:
         """Do the same as ``known`` for names that are not packed, one by one."""

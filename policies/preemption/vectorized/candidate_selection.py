@@ -38,20 +38,20 @@ class RankedCandidates(Mapping[str, Candidate]):
         self._others = {each.node: each for each in map(results.others.__getitem__, by_hand)}
         found = rows.copy()
         found[by_hand] = False
-        self._rows = np.flatnonzero(found)
+        self._found, self._rows = found, np.flatnonzero(found)
         self._keys = dict(results.keys)
         self._victims, self._reprieved = results.victims, results.reprieved
         self._names = columns.row_names.listed()
+        self._numbers = columns.row_names.listed_rows()
         self._nodes = snapshot.nodes
         self._columns = columns
-        self._places: dict[str, int] | None = None
 
     def best(self, run: DryRunRows, order: Order[Candidate]) -> list[Candidate]:
         """Return the best two by ``order``, or as many as there are.
 
         ``run`` is the dry run that produced them; its columns must not have changed since.
         """
-        found = [self._at(place) for place in self._best_two(run, order)]
+        found = [self._at(row) for row in self._rows[self._best_two(run, order)].tolist()]
         return order.sort([*found, *self._others.values()])[:2]
 
     def leading(
@@ -69,7 +69,8 @@ class RankedCandidates(Mapping[str, Candidate]):
                 last = np.partition(keys, left - 1)[left - 1]
                 preferred += level[keys < last].tolist()
                 level = level[keys == last]
-        found = [self._at(place) for place in [*preferred, *self._by_name(run, level)][:most]]
+        places = [*preferred, *self._by_name(run, level)][:most]
+        found = [self._at(row) for row in self._rows[places].tolist()]
         return order.leading([*found, *self._others.values()], depth, most)
 
     def _best_two(self, run: DryRunRows, order: Order[Candidate]) -> list[int]:
@@ -102,9 +103,6 @@ class RankedCandidates(Mapping[str, Candidate]):
                 return np.searchsorted(self._rows, np.array(rows, np.int64))
         return np.arange(len(self._rows))
 
-    def _name_at(self, place: int) -> str:
-        return self._names[int(self._rows[place])]
-
     def keys_by(self, run: DryRunRows, criterion: Criterion[Candidate], level: Ints) -> Ints:
         """Return the keys of some of the candidates of ``run``."""
         if isinstance(criterion, CountedCriterion):
@@ -120,8 +118,7 @@ class RankedCandidates(Mapping[str, Candidate]):
                 keys[rows == run.candidates.columns.index[name]] = count
         return keys
 
-    def _at(self, place: int) -> Candidate:
-        row = int(self._rows[place])
+    def _at(self, row: int) -> Candidate:
         name = self._names[row]
         pods = self._columns.pods_of(name, self._nodes[name])
         evicted, reprieved = (
@@ -133,12 +130,13 @@ class RankedCandidates(Mapping[str, Candidate]):
     def __getitem__(self, name: str) -> Candidate:
         if name in self._others:
             return self._others[name]
-        if self._places is None:
-            self._places = {self._name_at(place): place for place in range(len(self._rows))}
-        return self._at(self._places[name])
+        row = self._numbers[name]
+        if not self._found[row]:
+            raise KeyError(name)
+        return self._at(row)
 
     def __iter__(self) -> Iterator[str]:
-        yield from map(self._name_at, range(len(self._rows)))
+        yield from map(self._names.__getitem__, self._rows.tolist())
         yield from self._others
 
     def __len__(self) -> int:
