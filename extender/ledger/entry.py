@@ -30,7 +30,7 @@ _MAX_BODY: Final = 16 * 2**20
 """Bytes of a body; a longer one is no body of a ledger."""
 
 
-class LedgerPod(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+class LedgerPod(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     """A pod at the time of a decision.
 
     ``owner`` is ``Kind/name`` of its controller, ``team`` the value of the label that the
@@ -60,7 +60,7 @@ class LedgerPod(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True)
         return f"{self.namespace}/{self.owner or f'Pod/{self.name}'}"
 
 
-class LedgerCandidate(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+class LedgerCandidate(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     """A node with the victims that would have made room on it.
 
     ``criteria`` are the values of the entry's ``criteria``, in their order; the smaller is better.
