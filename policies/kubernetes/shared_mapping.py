@@ -7,7 +7,7 @@ are few. Unlike in a persistent hash map, the entries keep the order of their ke
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Collection, ItemsView, Iterator, Mapping, ValuesView
 from typing import TypeVar
 
 V = TypeVar("V")
@@ -57,3 +57,18 @@ def with_entries(mapping: Mapping[str, V], entries: Mapping[str, V]) -> SharedMa
     if shared.keys() >= entries.keys():
         return SharedMapping(shared, replaced)
     return SharedMapping({**shared, **replaced}, {})
+
+
+def replaced_keys(one: Mapping[str, V], other: Mapping[str, V]) -> Collection[str] | None:
+    """Return the keys that are replaced in one of two mappings that share their other entries.
+
+    Return None if they do not share them.
+    """
+    (shared, replaced), (others, also_replaced) = map(_parts, (one, other))
+    return replaced.keys() | also_replaced.keys() if shared is others else None
+
+
+def _parts(mapping: Mapping[str, V]) -> tuple[Mapping[str, V], Mapping[str, V]]:
+    if isinstance(mapping, SharedMapping):
+        return mapping.shared, mapping.replaced
+    return mapping, {}

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from policies.kubernetes.releases import NEWEST, Release
+from policies.kubernetes.shared_mapping import replaced_keys
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.columns.disruption_budgets import DisruptionBudgetColumns
 from policies.preemption.columns.encoded_column import Ints
@@ -158,8 +159,11 @@ class ClusterColumns:
         nodes = snapshot.nodes
         if nodes is self.snapshot.nodes:
             return []
-        removed = [name for name in self.names if name not in nodes]
         known, states = self.index, self.states
+        replaced = replaced_keys(self.snapshot.nodes, nodes)
+        if replaced is not None:
+            return [name for name in replaced if states[known[name]] is not nodes[name]]
+        removed = [name for name in self.names if name not in nodes]
         return removed + [
             name
             for name, state in nodes.items()
