@@ -54,8 +54,10 @@ class CpuShare:
                 total += self._spend_since(began)
 
     async def _wait_turn(self) -> None:
+        earliest = self._ended + self._took / self._share - self._took
         while not self._has_turn():
-            await self._clock.sleep(_POLL_SECONDS)
+            left = earliest - self._clock.monotonic()
+            await self._clock.sleep(max(_POLL_SECONDS, left))
 
     def _has_turn(self) -> bool:
         is_pause = self._idle_seconds() >= PAUSE_SECONDS

@@ -103,7 +103,7 @@ class ShadowDecisions:
 
     @property
     def waiting(self) -> int:
-        """The number of calls that wait."""
+        """The number of calls that wait or are being decided."""
         return len(self._waiting)
 
     @property
@@ -164,16 +164,18 @@ class ShadowDecisions:
     async def decide_waiting(self) -> None:
         """Decide the calls that wait."""
         while self._waiting:
-            decided = self._waiting.popleft()
-            self._bytes -= len(decided.body)
+            decided = self._waiting[0]
             for engine in tuple(self._engines):
                 await self._decide(decided, engine)
+            self._waiting.popleft()
+            self._bytes -= len(decided.body)
 
     async def _decide(self, decided: DecidedCall, engine: Engine) -> None:
         context = replace(decided.context, engine=engine, search=self._search)
         try:
             answer, seconds = await self._share.run(self._steps(decided.body, context))
-            self._recorder.record(decided, ShadowChoice(context, answer, seconds))
+            choice = ShadowChoice(context, answer, seconds)
+            await self._share.run(self._recording(decided, choice))
         except Exception as error:  # noqa: BLE001 - outermost: a defect must not end the extender
             name = engine.rules.policy.name
             structlog.get_logger().error("shadow_failed", policy=name, exc_info=error)
@@ -187,6 +189,11 @@ class ShadowDecisions:
             return args.decide(replace(context, has_time_left=has_time_left))
 
         return (yield from decide_in_steps(decide, _NO_DEADLINE, self._clock))
+
+    def _recording(self, decided: DecidedCall, choice: ShadowChoice) -> Steps[None]:
+        """Record a choice, in a single step."""
+        yield from ()
+        self._recorder.record(decided, choice)
 
     def _follow(self, snapshot: Callable[[], Snapshot]) -> Steps[None]:
         for engine in self._engines:
