@@ -33,7 +33,8 @@ class EntryBuilder:
     """Builds entries.
 
     ``team_label`` is the key of the label whose value is the team of a pod, "" for none.
-    ``most_candidates`` are kept of a decision, at least 2. The entries are ``observed`` or not.
+    ``most_candidates`` are kept of a decision, the chosen one first. The entries are ``observed``
+    or not.
     """
 
     team_label: str = ""

@@ -95,9 +95,10 @@ def build_shadows(
     metrics = ShadowMetrics(registry)
     for rules in policies:
         metrics.initialize(rules.policy.name)
-    builder = EntryBuilder("" if config.ledger is None else config.ledger.team_label)
     if config.ledger is None or LedgerVerb.PREEMPT not in config.ledger.verbs:
-        writer = None
+        builder, writer = EntryBuilder(most_candidates=1), None
+    else:
+        builder = EntryBuilder(config.ledger.team_label)
     return ShadowDecisions(
         policies,
         config.search,

@@ -30,15 +30,12 @@ from msgspec.structs import replace
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.config.component_config import Config
 from extender.config.preemption_policy import find_policy
-from extender.ledger.entry_builder import EntryBuilder
 from extender.protocol.verb_context import Search
 from extender.server.call_queue import CallQueue
-from extender.server.cpu_share import CpuShare
 from extender.server.fallback_policy import FallbackPolicy
 from extender.server.service import Service, VerbCall
 from extender.server.shadow_decisions import ShadowDecisions
-from extender.server.shadow_metrics import ShadowMetrics
-from extender.server.shadow_use import ChoiceRecorder
+from extender.server.shadow_use import build_shadows
 from policies.engine_selection import build_engine
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.policy import SchedulerRules
@@ -126,9 +123,8 @@ class Measured:
             SchedulerRules(policy=each.default, policy_rules=each.rules)
             for each in map(find_policy, _POLICIES)
         ]
-        share = CpuShare(Config().shadow_cpu_share, self.clock, self.idle_seconds)
-        recorder = ChoiceRecorder(EntryBuilder(), ShadowMetrics(self.service.metrics.registry))
-        shadows = ShadowDecisions(rules, Search.CLUSTER, share, self.clock, recorder)
+        config, registry = Config(search=Search.CLUSTER), self.service.metrics.registry
+        shadows = build_shadows(config, rules, self.clock, self.idle_seconds, registry, None)
         self.service.shadows = shadows
         return shadows
 
