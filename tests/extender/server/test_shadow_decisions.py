@@ -47,19 +47,24 @@ BROKEN: Final = Policy("broken", candidates=(Criterion("broken", _fail),))
 
 @dataclass
 class ShadowedExtender:
-    """An extender with shadow policies, and what these would have chosen."""
+    """An extender with shadow policies, and what these would have chosen.
+
+    These have a ``share`` of a core, and to record a choice takes ``record_seconds``.
+    """
 
     cluster: SchedulerCache
     policies: Sequence[Policy]
     live: Policy = KUBE_SCHEDULER
     search: Search = Search.CLUSTER
+    share: float = 1.0
+    record_seconds: float = 0.0
     clock: HandClock = field(default_factory=HandClock)
     answers: list[VerbResult] = field(default_factory=list)
     found: list[tuple[DecidedCall, ShadowChoice]] = field(default_factory=list)
     dropped: int = 0
 
     def __post_init__(self) -> None:
-        share = CpuShare(1.0, self.clock, lambda: PAUSE_SECONDS)
+        share = CpuShare(self.share, self.clock, lambda: PAUSE_SECONDS)
         rules = [SchedulerRules(policy=each) for each in self.policies]
         self.shadows = ShadowDecisions(rules, self.search, share, self.clock, self)
         for place, each in enumerate(rules):
@@ -75,6 +80,7 @@ class ShadowedExtender:
         return EntryBuilder().entry(1, "", answer, snapshot, rules, answered, reasons)
 
     def record(self, decided: DecidedCall, choice: ShadowChoice) -> None:
+        self.clock.seconds += self.record_seconds
         self.found.append((decided, choice))
 
     def drop(self) -> None:
@@ -182,6 +188,13 @@ async def test_the_newest_are_dropped_and_counted_if_too_many_wait() -> None:
         await it.ask(vip_call())
     assert it.dropped == 2 * 3
     assert len(await it.choices()) == 2 * MOST_WAITING
+
+
+async def test_recording_counts_in_the_share() -> None:
+    it = ShadowedExtender(full_nodes(), [KUBE_SCHEDULER, FEWEST], share=0.01, record_seconds=1.0)
+    await it.ask(vip_call())
+    await it.choices()
+    assert 101.0 <= it.clock.seconds < 102.5
 
 
 async def test_large_calls_wait_up_to_a_number_of_bytes() -> None:
