@@ -5,13 +5,14 @@ answer, however much later that is: so the same policy always makes the same cho
 answer was cut short at its deadline. Filter calls have no policy, and are not decided again.
 
 Each shadow policy has an engine of its own, with its own columns. Their decisions wait in a queue,
-and are made within a share of one core (:mod:`extender.server.cpu_share`). If too many wait, the
-newest are dropped and counted: memory is limited, since each keeps its snapshot.
+and are made and recorded within a share of one core (:mod:`extender.server.cpu_share`). If too many
+wait, the newest are dropped and counted: memory is limited, since each keeps its snapshot.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -194,6 +195,9 @@ class ShadowDecisions:
         """Record a choice, in a single step."""
         yield from ()
         self._recorder.record(decided, choice)
+        # A decision adds objects and frees as many older ones, so the garbage collector does not
+        # run here. It would visit thousands of these objects during one of the next calls.
+        gc.collect(0)
 
     def _follow(self, snapshot: Callable[[], Snapshot]) -> Steps[None]:
         for engine in self._engines:
