@@ -23,6 +23,7 @@ arrival where ranks are equal; a key's rank is read when it begins to wait.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from itertools import count
@@ -92,7 +93,8 @@ class WorkQueue(Generic[K]):
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}
         self._timer: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._idle = asyncio.Event()
         self._paused = self._shut = self._draining = False
 
     def __len__(self) -> int:
@@ -155,7 +157,7 @@ class WorkQueue(Generic[K]):
         while self._paused or not self._waiting:
             if self._shut:
                 raise ShutDownError
-            await self._next_change()
+            await self._wait_for_key()
         return self._take()
 
     def take(self) -> K | None:
@@ -168,8 +170,8 @@ class WorkQueue(Generic[K]):
         if key in self._again:
             del self._again[key]
             self._push(key)
-        elif self._draining:
-            self._changed.set()
+        elif self.idle:
+            self._idle.set()
 
     def pause(self) -> None:
         """Return no more keys; no effect after a shutdown."""
@@ -178,7 +180,7 @@ class WorkQueue(Generic[K]):
     def resume(self) -> None:
         """Return keys again."""
         self._paused = False
-        self._changed.set()
+        self._wake_all()
 
     def shut_down(self) -> None:
         """Accept no more keys, and let workers end when none are left; end a drain.
@@ -190,7 +192,8 @@ class WorkQueue(Generic[K]):
             self._timer.cancel()
         self._later.clear()
         self._due.clear()
-        self._changed.set()
+        self._idle.set()
+        self._wake_all()
 
     async def drain(self) -> None:
         """Shut down, and return when all remaining keys have been processed.
@@ -200,7 +203,8 @@ class WorkQueue(Generic[K]):
         self.shut_down()
         self._draining = True
         while self._draining and not self.idle:
-            await self._next_change()
+            self._idle.clear()
+            await self._idle.wait()
 
     def close(self) -> None:
         """Shut down, and drop the remaining keys."""
@@ -213,11 +217,28 @@ class WorkQueue(Generic[K]):
         if key not in self._waiting:
             self._waiting[key] = place = next(self._order)
             heappush(self._heap, (self._rank(key), place, key))
-        self._changed.set()
+            self._wake_one()
 
-    async def _next_change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
+    async def _wait_for_key(self) -> None:
+        getter = asyncio.get_running_loop().create_future()
+        self._getters.append(getter)
+        try:
+            await getter
+        except asyncio.CancelledError:
+            if not getter.cancelled():
+                self._wake_one()  # the key is left to another worker
+            raise
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _wake_all(self) -> None:
+        while self._getters:
+            self._wake_one()
 
     def _take(self) -> K:
         while True:

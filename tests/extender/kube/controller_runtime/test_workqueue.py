@@ -50,6 +50,14 @@ async def test_a_waiting_worker_gets_the_next_key(queue: WorkQueue[str]) -> None
     assert await waiting == "a"
 
 
+async def test_a_cancelled_worker_leaves_its_key_to_another(queue: WorkQueue[str]) -> None:
+    first, second = [asyncio.create_task(queue.get()) for _ in range(2)]
+    await asyncio.sleep(0)
+    queue.add("a")
+    first.cancel()
+    assert await second == "a"
+
+
 async def test_the_earliest_of_several_times_counts(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
