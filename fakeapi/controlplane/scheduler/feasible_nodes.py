@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeVar
 
 from extender.config.plugin_args import DefaultPreemptionArgs
 from fakeapi.controlplane.scheduler.cache import CachedPod, NodeCache
 from fakeapi.controlplane.scheduler.configuration import Profile
 from fakeapi.controlplane.scheduler.extender import Extender, ExtenderError
-from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.kubernetes.shared_mapping import SharedMapping
+from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.decision import Candidate
 from policies.preemption.engine import Engine
 from policies.preemption.filtering.status import Code, FilterDecision, Rejection
@@ -61,13 +63,8 @@ def first_feasible(
     nodes: Sequence[str], feasible: Collection[str], enough: int
 ) -> tuple[list[str], int]:
     """Return the first ``enough`` feasible nodes, and how many were examined."""
-    found: list[str] = []
-    for looked_at, name in enumerate(nodes):
-        if len(found) == enough:
-            return found, looked_at
-        if name in feasible:
-            found.append(name)
-    return found, len(nodes)
+    found = [*islice(filter(frozenset(feasible).__contains__, nodes), enough)]
+    return found, nodes.index(found[-1]) + 1 if len(found) == enough else len(nodes)
 
 
 def shortlist(
@@ -132,6 +129,8 @@ class NodeFinder:
         self._extenders = [each for each in extenders if each.config.filter_verb]
         self._nodes = nodes
         self._next = 0
+        self._sorted_keys: Mapping[str, NodeState] = {}
+        self._sorted: list[str] = []
 
     async def find(self, case: PodAttempt) -> FeasibleNodes:
         """Find the feasible nodes. Raises ExtenderError if a non-ignorable extender fails."""
@@ -167,11 +166,11 @@ class NodeFinder:
         self, case: PodAttempt, filtering: FilterDecision, statuses: dict[str, Rejection]
     ) -> tuple[str, ...]:
         """Return the nodes that pass the in-tree filters, up to the number to find."""
-        nodes = sorted(case.snapshot.nodes)
+        nodes = self._sorted_names(case.snapshot.nodes)
         order = rotated(nodes, self._next % len(nodes))
         percentage = case.inputs.profile.percentage_of_nodes_to_score
         enough = feasible_nodes_to_find(len(order), percentage)
-        found, looked_at = first_feasible(order, frozenset(filtering.feasible), enough)
+        found, looked_at = first_feasible(order, filtering.feasible, enough)
         self._next = (self._next + looked_at) % len(order)
         if found and not self._extenders:
             return tuple(found)  # no status is read
@@ -186,6 +185,13 @@ class NodeFinder:
                 if name in examined or node_status.reasons[0].code is Code.NOT_EXAMINED
             }
         return tuple(found)
+
+    def _sorted_names(self, nodes: Mapping[str, NodeState]) -> list[str]:
+        """Return the names in order; they are sorted anew only if the set of nodes may differ."""
+        keys = nodes.shared if isinstance(nodes, SharedMapping) else nodes
+        if keys is not self._sorted_keys:
+            self._sorted_keys, self._sorted = keys, sorted(keys)
+        return self._sorted
 
     async def _run_extender_filters(
         self, case: PodAttempt, names: tuple[str, ...], statuses: dict[str, Rejection]

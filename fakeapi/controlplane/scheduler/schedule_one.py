@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -55,12 +55,16 @@ from policies.preemption.filtering.status import Reason, group_by_rejection
 _MOST = 100
 
 
-def least_allocated(pod: Pod, state: NodeState) -> int:
-    """Return the score of a node by the CPU and memory that would be left."""
-    has, taken, asks = state.node.allocatable, state.requested, pod.requests
-    cpu = _percentage_left(has.milli_cpu, taken.milli_cpu + asks.milli_cpu)
-    memory = _percentage_left(has.memory, taken.memory + asks.memory)
-    return (cpu + memory) // 2
+def least_allocated(pod: Pod, states: Iterable[NodeState]) -> Iterator[int]:
+    """Yield the scores of nodes by the CPU and memory that would be left."""
+    asked_cpu, asked_memory = pod.requests.milli_cpu, pod.requests.memory
+    for state in states:
+        has, taken = state.node.allocatable, state.requested
+        cpu, memory = has.milli_cpu, has.memory
+        free_cpu = cpu - taken.milli_cpu - asked_cpu
+        free_memory = memory - taken.memory - asked_memory
+        score = free_cpu * _MOST // cpu if free_cpu > 0 else 0
+        yield (score + (free_memory * _MOST // memory if free_memory > 0 else 0)) // 2
 
 
 def selector_spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
@@ -69,6 +73,8 @@ def selector_spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
     key = similar(pod)
     counts = [
         len([each for each in state.pods if similar(each) == key and _counts(pod, each)])
+        if state.pods
+        else 0
         for state in states
     ]
     most = max(counts)
@@ -80,18 +86,16 @@ def best_node(
 ) -> str:
     """Return the best node; ``extender_scores`` are those of each extender, by node."""
     totals = {
-        state.node.name: least_allocated(pod, state) + alone
-        for state, alone in zip(states, selector_spread(pod, states), strict=True)
+        state.node.name: left + alone
+        for state, left, alone in zip(
+            states, least_allocated(pod, states), selector_spread(pod, states), strict=True
+        )
     }
     for scores in extender_scores:
         for name in totals:
             totals[name] += scores.get(name, 0)
     top = max(totals.values())
     return rng.choice(sorted(name for name, total in totals.items() if total == top))
-
-
-def _percentage_left(has: int, used: int) -> int:
-    return (has - used) * _MOST // has if used < has else 0
 
 
 def _counts(pod: Pod, other: Pod) -> bool:
@@ -171,7 +175,7 @@ class SchedulingCycle:
         extenders = [each for each in self._scoring if each.is_interested(case.pod)]
         nodes = self._searcher.node_documents(search.names) if extenders else {}
         scores = await gather_scores(extenders, case.cached, nodes)
-        nodes_by_name = case.snapshot.nodes
+        nodes_by_name = dict(case.snapshot.nodes.items())
         states = [
             nodes_by_name[name] for name in dict.fromkeys(search.names) if name in nodes_by_name
         ]
