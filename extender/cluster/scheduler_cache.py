@@ -69,7 +69,7 @@ class SchedulerCache:
         self._storage_changed = on_storage_change
         self._assumed = AssumedPreemptions()
         self.on_assume: AssumedObserver = _ignore_assumed
-        self._stale: set[str] = set()
+        self._stale: dict[str, None] = {}
         self._changed = True
         self._is_locked = False
         self._current = Snapshot()
@@ -192,7 +192,7 @@ class SchedulerCache:
         # A pending pod of a pod group concerns no node.
         same_members = self.pods.unplaced_members.view() is self._current.unplaced_members
         if self._changed or not same_members:
-            changed = frozenset(self._stale)
+            changed = tuple(self._stale)
             self._current = self._rebuilt()
             self._changed = False
             self._follow(self._current, changed)
@@ -252,7 +252,7 @@ class SchedulerCache:
 
     def _mark_nodes(self, nodes: Iterable[str]) -> None:
         for name in nodes:
-            self._stale.add(name)
+            self._stale[name] = None
             self._changed = True
 
     def _mark_node(self, node: Node) -> None:

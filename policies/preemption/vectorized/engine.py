@@ -351,16 +351,16 @@ def _no_candidates(
 
 def _feasible(requested: RequestedRows, codes: Codes) -> Sequence[str]:
     """Return the names that fit, in the order of results."""
-    is_ordered, fits = requested.order is requested.names, codes == FITS
+    fits = codes == FITS
     if not fits.any():  # before each preemption
         return ()
+    is_ordered = requested.order is requested.names or requested.names == tuple(requested.order)
     if fits.all():
         return requested.names if is_ordered else tuple(requested.order)
-    fitting = names_at(requested.names, fits)
     if is_ordered:
-        return fitting
-    feasible = frozenset(fitting)
-    return tuple(name for name in requested.order if name in feasible)
+        return names_at(requested.names, fits)
+    feasible = frozenset(names_at(requested.names, fits))
+    return tuple(filter(feasible.__contains__, requested.order))
 
 
 def _potential(
