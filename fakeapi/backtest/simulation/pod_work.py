@@ -136,10 +136,14 @@ class WorkByPod:
 
 @dataclass(frozen=True, slots=True)
 class WorkScript(SimulationScript):
-    """The script by which kubelets run each pod for as long as it has work left."""
+    """The script by which kubelets run each pod for as long as it has work left.
+
+    A trace does not tell the usage of its pods, so none is evicted for it.
+    """
 
     work: WorkByPod = field(default_factory=WorkByPod)
     events: bool = False
+    evictions: bool = False
 
     def for_pod(
         self,

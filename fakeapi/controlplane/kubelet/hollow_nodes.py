@@ -157,6 +157,8 @@ class HollowNodes:
 
     def enqueue_eviction_round(self, hollow: HollowNode, running: RunningPod | None = None) -> None:
         """Enqueue a round of a node's eviction manager, after a change of a pod's usage, or all."""
+        if not self.script.evictions:
+            return
         now = self._clock.now_ns()
         hollow.record_usage_change(now, running)
         left = INTERVAL_NS - (now - hollow.began) % INTERVAL_NS

@@ -184,12 +184,16 @@ class NodeRegistration:
 
 @dataclass(frozen=True, slots=True)
 class SimulationScript:
-    """The simulation script of a cluster; ``events`` are recorded unless disabled."""
+    """The simulation script of a cluster; ``events`` are recorded unless disabled.
+
+    Without ``evictions``, kubelets do not observe the usage of their nodes.
+    """
 
     pods: tuple[tuple[ObjectSelector, PodScript], ...] = ()
     nodes: tuple[tuple[ObjectSelector, NodeScript], ...] = ()
     register: tuple[NodeRegistration, ...] = ()
     events: bool = True
+    evictions: bool = True
 
     def for_pod(self, name: str, namespace: str, node: str, labels: Labels | None) -> PodScript:
         """Return the script of a pod without an annotation."""

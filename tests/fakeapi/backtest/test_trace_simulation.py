@@ -104,6 +104,14 @@ def test_a_policy_reads_when_a_pod_has_saved_its_work(
     assert {victim.name for victim in decision.victims} == {"early", "late"} - {spared}
 
 
+def test_a_node_with_little_memory_evicts_no_pod(tmp_path: Path) -> None:
+    small = make_nodes("node", 1, {"cpu": 8_000, "memory": GIB // 4})
+    rows = csv_text(GENERIC | BATCH | {"cpu": "8", "memory": str(GIB // 8)})
+    found = run(open_trace(write(tmp_path, rows), nodes=small))
+    assert pods(found, LOW) == (1, 1, 0, 0)
+    assert found.groups[LOW].disruptions == 0
+
+
 def test_a_replacement_that_preempts_is_a_cascade(tmp_path: Path) -> None:
     """The urgent job stops the batch job, which then stops the scavenger on the other node."""
     scavenger = BATCH | {"name": "scavenger", "priority": "-10"}
