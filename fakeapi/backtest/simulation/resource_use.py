@@ -137,13 +137,13 @@ class ResourceUse:
             return {}
         names = sorted(self._offered)
         free = self._sampled.update(names, self._free)
-        unusable = np.zeros(len(free), np.int64)
+        unusable = np.zeros(free.shape[1], np.int64)
         for shape, count in shapes:
             wanted = dict(shape)
-            least = np.array([wanted.get(name, 0) for name in names], np.int64)
-            unusable += count * (free < least).any(axis=1)
+            least = np.array([[wanted.get(name, 0)] for name in names], np.int64)
+            unusable += count * (free < least).any(axis=0)
         # Integers, so that every machine has the same result.
-        return dict(zip(names, (unusable @ free // total).tolist(), strict=True))
+        return dict(zip(names, (free @ unusable // total).tolist(), strict=True))
 
 
 class _FreeAmounts:
@@ -152,21 +152,22 @@ class _FreeAmounts:
     def __init__(self) -> None:
         self.changed: dict[str, None] = {}
         self._names: Sequence[str] = ()
-        self._rows: dict[str, int] = {}
+        self._columns: dict[str, int] = {}
         self._amounts = np.zeros((0, 0), np.int64)
 
     def update(
         self, names: Sequence[str], free_by_node: Mapping[str, Amounts]
     ) -> NDArray[np.int64]:
-        """Return the free amounts: a row for each node, a column for each name."""
-        if names != self._names or len(free_by_node) != len(self._rows):
+        """Return the free amounts: a row for each name, a column for each node."""
+        if names != self._names or len(free_by_node) != len(self._columns):
             self._names = names
-            self._rows = {node: row for row, node in enumerate(free_by_node)}
-            self._amounts = np.zeros((len(free_by_node), len(names)), np.int64)
+            self._columns = {node: column for column, node in enumerate(free_by_node)}
+            self._amounts = np.zeros((len(names), len(free_by_node)), np.int64)
             self.changed = dict.fromkeys(free_by_node)
         for node in self.changed:
             free = free_by_node[node]
-            self._amounts[self._rows[node]] = [max(0, free.get(name, 0)) for name in names]
+            amounts = [max(0, free.get(name, 0)) for name in names]
+            self._amounts[:, self._columns[node]] = amounts
         self.changed.clear()
         return self._amounts
 
