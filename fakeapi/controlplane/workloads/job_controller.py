@@ -115,8 +115,10 @@ class JobController:
 
     async def _sync_job(self, job: Job, found: Sequence[WorkloadPod]) -> float | None:
         now_ns, key = self._clock.now_ns(), job.metadata.key
-        outcome = find_outcome(observe_pods(job, found, None), now_ns)
-        pods = observe_pods(job, found, outcome)
+        pods = observe_pods(job, found, None)
+        outcome = find_outcome(pods, now_ns)
+        if outcome is not None:
+            pods = observe_pods(job, found, outcome)
         backoff = self._backoffs.get(key, PodBackoff()).after(
             len(pods.new_succeeded), len(pods.new_failed), now_ns
         )
