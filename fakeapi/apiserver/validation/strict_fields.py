@@ -132,12 +132,15 @@ def _patch_errors(patch_type: str, patch: bytes) -> tuple[str, ...]:
 def _may_have_duplicates(body: bytes) -> bool:
     """Return whether a body may have a duplicate key: it has more keys than its document.
 
-    This is much cheaper than a search for the key. Strings that contain quoted colons, and bodies
-    that are not JSON (protobuf), only cost that search.
+    This is much cheaper than a search for the key, and not necessary for a compact body. Strings
+    that contain quoted colons, and bodies that are not JSON (protobuf), only cost that search.
     """
     try:
+        document = orjson.loads(body)
+        if orjson.dumps(document) == body:
+            return False
         keys = body.count(b'":') - body.count(b'\\":')  # the latter are inside strings
-        return keys != _count_keys(orjson.loads(body))
+        return keys != _count_keys(document)
     except orjson.JSONDecodeError:
         return False
 
