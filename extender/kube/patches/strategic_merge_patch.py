@@ -90,7 +90,8 @@ class _Merge(Generic[S]):
             if not key.startswith("$"):
                 self._key(shape, key, merged, value)
         for key, value in patch.items():
-            self._list_directive(shape, merged, key, value, target)
+            if key.startswith("$"):
+                self._list_directive(shape, merged, key, value, target)
         return merged
 
     def _key(self, shape: S, key: str, merged: dict[str, Any], value: Any) -> None:
