@@ -113,17 +113,17 @@ class _Scanner:
     def _string(self) -> None:
         found = _CHARACTERS.match(self._text, self._at + 1)
         self._at = found.end() if found else self._at
-        rest = self._text[self._at :]
-        if rest.startswith('"'):
+        if self._text.startswith('"', self._at):
             self._at += 1
-        elif rest.startswith("\\u"):
+            return
+        rest = self._text[self._at :]
+        if rest.startswith("\\u"):
             digits = _HEX.match(rest, 2)
             wrong = rest[digits.end() : digits.end() + 1] if digits else ""
             raise self._invalid("in \\u hexadecimal character escape", wrong)
-        elif rest.startswith("\\"):
+        if rest.startswith("\\"):
             raise self._invalid("in string escape code", rest[1:2])
-        else:
-            raise self._invalid("in string literal", rest[:1])
+        raise self._invalid("in string literal", rest[:1])
 
     def _literal(self, word: str) -> None:
         for expected in word:
