@@ -112,7 +112,8 @@ def test_messages_use_only_labels_that_are_grouped_by() -> None:
 
 
 def test_every_figure_is_served_and_documented(net: Network, image: Image, tmp_path: Path) -> None:
-    with installed(net, image, tmp_path, {"ledger": {"mode": "file"}}) as there:
+    values = {"ledger": {"mode": "file"}, "shadow": ["kube-scheduler"]}
+    with installed(net, image, tmp_path, values) as there:
         there.request("/filter", filtered())
         there.request("/preempt", preempted())
         output = there.request("/metrics").text
