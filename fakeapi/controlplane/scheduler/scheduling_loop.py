@@ -337,8 +337,9 @@ class Scheduler:
 
     def _wake_by_pod(self, event: ClusterEvent, node: str) -> None:
         """Wake the pods that a change of a pod on a node may help."""
-        now, nodes = self._clock.monotonic(), self._cluster.snapshot().nodes
-        self._enqueue_all(self._backlog.wake_by_pod(event, now, node, nodes))
+        now = self._clock.monotonic()
+        woken = self._backlog.wake_by_pod(event, now, node, lambda: self._cluster.snapshot().nodes)
+        self._enqueue_all(woken)
 
     def _enqueue_all(self, woken: Iterator[tuple[str, float]]) -> None:
         for key, seconds in tuple(woken):

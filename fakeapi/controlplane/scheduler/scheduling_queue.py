@@ -33,7 +33,7 @@ EventsToRegister in pkg/scheduler/framework/plugins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, Protocol
@@ -202,12 +202,19 @@ class SchedulingQueue:
                 yield key, self._backoff_left(pod, now)
 
     def wake_by_pod(
-        self, event: ClusterEvent, now: float, node: str, nodes: Mapping[str, NodeState]
+        self,
+        event: ClusterEvent,
+        now: float,
+        node: str,
+        nodes: Callable[[], Mapping[str, NodeState]],
     ) -> Iterator[tuple[str, float]]:
-        """Do the same for an event of a pod on a node."""
-        for group in self._hopeless.values():
-            group.changed.add(node)
-        hopeless = {each for each in self._hopeless.values() if each.need_no_attempt(nodes)}
+        """Do the same for an event of a pod on a node; ``nodes`` is called if a pod has a hint."""
+        hopeless: set[_HopelessPods] = set()
+        if self._hopeless:
+            states = nodes()
+            for group in self._hopeless.values():
+                group.changed.add(node)
+            hopeless = {each for each in self._hopeless.values() if each.need_no_attempt(states)}
         for key, pod in self._waiting.items():
             if self._awaits(pod, event) and pod.hopeless not in hopeless:
                 yield key, self._backoff_left(pod, now)

@@ -83,7 +83,7 @@ def waiting(on: Snapshot, *names: str) -> SchedulingQueue:
 
 
 def woken_by(queue: SchedulingQueue, on: Snapshot, node: str = "a") -> list[str]:
-    woken = queue.wake_by_pod(ClusterEvent.POD_GONE, 60, node, on.nodes)
+    woken = queue.wake_by_pod(ClusterEvent.POD_GONE, 60, node, lambda: on.nodes)
     return [name for name, _ in woken]
 
 
