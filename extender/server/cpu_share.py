@@ -54,15 +54,17 @@ class CpuShare:
                 total += self._spend_since(began)
 
     async def _wait_turn(self) -> None:
-        earliest = self._ended + self._took / self._share - self._took
         while not self._has_turn():
-            left = earliest - self._clock.monotonic()
+            left = self._next_turn(self._share) - self._clock.monotonic()
             await self._clock.sleep(max(_POLL_SECONDS, left))
 
     def _has_turn(self) -> bool:
         is_pause = self._idle_seconds() >= PAUSE_SECONDS
         share = self._share if is_pause else self._share * _WITHOUT_PAUSE
-        return self._clock.monotonic() - self._ended >= self._took / share - self._took
+        return self._clock.monotonic() >= self._next_turn(share)
+
+    def _next_turn(self, share: float) -> float:
+        return self._ended + self._took / share - self._took
 
     def _spend_since(self, began: float) -> float:
         self._ended = self._clock.monotonic()
